@@ -1,0 +1,229 @@
+"""An index over API objects that answers and does not decide; ``fork`` gives a what-if copy.
+
+Rules of this module
+1. Objects are never changed, only replaced: a fork shares them with its origin.
+2. ``NodeInfo`` is immutable too; placing a pod replaces the node's entry. A cache may therefore be
+   keyed by a NodeInfo's identity.
+3. A kind that nobody exported is not the same as a kind without objects: ask ``knows``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kubectl_gpuadmit.kube import pods as podlib
+from kubectl_gpuadmit.kube import quantity
+from kubectl_gpuadmit.kube.objects import (
+    KubeObject,
+    LimitRange,
+    Namespace,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+    ResourceQuota,
+    Taint,
+)
+
+Key = tuple[str, str]
+"""(namespace, name); namespace is '' for cluster-scoped kinds."""
+
+
+class NodeInfo:
+    """One node with the pods that count on it. Compare by identity; never change one."""
+
+    __slots__ = ("_allocatable", "_ports", "_used", "labels", "name", "node", "pods", "taints")
+
+    def __init__(self, node: Node, pods: tuple[Pod, ...] = ()) -> None:
+        self.node = node
+        self.name = node.name
+        self.labels = node.labels
+        self.taints: tuple[Taint, ...] = node.spec.taints or ()
+        self.pods = pods
+        self._allocatable: dict[str, int] | None = None
+        self._used: dict[str, int] | None = None
+        self._ports: frozenset[tuple[str, str, int]] | None = None
+
+    @property
+    def unschedulable(self) -> bool:
+        return bool(self.node.spec.unschedulable)
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        """Resource -> amount in the scheduler's unit; status.capacity where allocatable is absent."""
+        if self._allocatable is None:
+            status = self.node.status
+            listed = status.allocatable if status.allocatable is not None else status.capacity
+            self._allocatable = {
+                name: quantity.milli(q) if name == "cpu" else quantity.value(q)
+                for name, q in (listed or {}).items()
+            }
+        return self._allocatable
+
+    @property
+    def used(self) -> dict[str, int]:
+        """Resource -> what the pods on it request, same unit."""
+        if self._used is None:
+            total: dict[str, int] = {}
+            for pod in self.pods:
+                for name, amount in podlib.requests(pod).items():
+                    total[name] = total.get(name, 0) + amount
+            self._used = total
+        return self._used
+
+    def free(self, resource: str) -> int:
+        return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
+
+    def with_pod(self, pod: Pod) -> NodeInfo:
+        after = NodeInfo(self.node, (*self.pods, pod))
+        after._allocatable = self._allocatable
+        if self._used is not None:
+            used = dict(self._used)
+            for name, amount in podlib.requests(pod).items():
+                used[name] = used.get(name, 0) + amount
+            after._used = used
+        return after
+
+    def without(self, gone: Iterable[Pod]) -> NodeInfo:
+        """The node as it would be after these pods (by identity) have left."""
+        ids = {id(pod) for pod in gone}
+        after = NodeInfo(self.node, tuple(pod for pod in self.pods if id(pod) not in ids))
+        after._allocatable = self._allocatable
+        return after
+
+
+class Cluster:
+    """Every object that was given, by kind; nodes with their pods; what is known and what is not."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeInfo] = {}
+        self._objects: dict[str, dict[Key, KubeObject]] = {}
+        self._owned: set[str] = set()
+        self._known: set[str] = set()
+        self.static_memo: dict[Any, Any] = {}
+        """For placement: results that depend on Node objects alone. Shared by forks; emptied when a
+        Node is added, changed or removed."""
+
+    @classmethod
+    def of(cls, objects: Iterable[KubeObject], known: Iterable[str] = ()) -> Cluster:
+        """Builds the index in one pass. ``known`` names kinds that were exported even if empty."""
+        cluster = cls()
+        cluster._known.update(known)
+        by_kind = cluster._objects
+        for obj in objects:
+            by_kind.setdefault(obj.kind, {})[(obj.namespace, obj.name)] = obj
+        cluster._owned.update(by_kind)
+        cluster._known.update(by_kind)
+        on_node: dict[str, list[Pod]] = {}
+        for pod in by_kind.get("Pod", {}).values():
+            assert isinstance(pod, Pod)
+            name = pod.spec.nodeName
+            if name and pod.status.phase not in ("Succeeded", "Failed"):
+                on_node.setdefault(name, []).append(pod)
+        for _, node in sorted(by_kind.get("Node", {}).items()):
+            assert isinstance(node, Node)
+            cluster.nodes[node.name] = NodeInfo(node, tuple(on_node.get(node.name, ())))
+        return cluster
+
+    def fork(self) -> Cluster:
+        """A what-if copy: cheap, and independent of this one from now on."""
+        twin = Cluster()
+        twin.nodes = dict(self.nodes)
+        twin._objects = dict(self._objects)
+        twin._known = set(self._known)
+        twin.static_memo = self.static_memo
+        self._owned.clear()  # both sides copy a kind's table before they write to it
+        return twin
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def knows(self, kind: str) -> bool:
+        """True where the source exported this kind, even if there was no object of it."""
+        return kind in self._known
+
+    def get(self, kind: str, namespace: str, name: str) -> KubeObject | None:
+        return self._objects.get(kind, {}).get((namespace, name))
+
+    def every(self, kind: str, namespace: str | None = None) -> Iterator[KubeObject]:
+        """All objects of a kind in insertion order, in one namespace if given."""
+        for (ns, _), obj in self._objects.get(kind, {}).items():
+            if namespace is None or ns == namespace:
+                yield obj
+
+    def kinds(self) -> list[str]:
+        return sorted(self._objects)
+
+    def pods(self, namespace: str | None = None) -> Iterator[Pod]:
+        for obj in self.every("Pod", namespace):
+            assert isinstance(obj, Pod)
+            yield obj
+
+    def namespace(self, name: str) -> Namespace | None:
+        found = self.get("Namespace", "", name)
+        return found if isinstance(found, Namespace) else None
+
+    def quotas(self, namespace: str) -> list[ResourceQuota]:
+        """By name, the order in which the API server's lister gives them is not defined."""
+        return sorted(
+            (q for q in self.every("ResourceQuota", namespace) if isinstance(q, ResourceQuota)),
+            key=lambda q: q.name,
+        )
+
+    def limit_ranges(self, namespace: str) -> list[LimitRange]:
+        return sorted(
+            (r for r in self.every("LimitRange", namespace) if isinstance(r, LimitRange)),
+            key=lambda r: r.name,
+        )
+
+    def priority_classes(self) -> list[PriorityClass]:
+        return [p for p in self.every("PriorityClass") if isinstance(p, PriorityClass)]
+
+    def budgets(self, namespace: str) -> list[PodDisruptionBudget]:
+        return [
+            b
+            for b in self.every("PodDisruptionBudget", namespace)
+            if isinstance(b, PodDisruptionBudget)
+        ]
+
+    # -- changes, each on this fork only ---------------------------------------------------------------
+
+    def _table(self, kind: str) -> dict[Key, KubeObject]:
+        table = self._objects.get(kind, {})
+        if kind not in self._owned:
+            table = dict(table)
+            self._objects[kind] = table
+            self._owned.add(kind)
+        return table
+
+    def apply(self, obj: KubeObject) -> None:
+        """Adds or replaces an object, as a watch event or a document of the run does."""
+        if isinstance(obj, Pod):
+            self.remove("Pod", obj.namespace, obj.name)
+            name = obj.spec.nodeName
+            if name in self.nodes and not podlib.is_terminal(obj):
+                self.nodes[name] = self.nodes[name].with_pod(obj)
+        elif isinstance(obj, Node):
+            before = self.nodes.get(obj.name)
+            pods = before.pods if before else tuple(
+                p for p in self.pods() if p.spec.nodeName == obj.name and not podlib.is_terminal(p)
+            )
+            self.nodes[obj.name] = NodeInfo(obj, pods)
+            if before is None:
+                self.nodes = dict(sorted(self.nodes.items()))
+            self.static_memo = {}
+        self._table(obj.kind)[(obj.namespace, obj.name)] = obj
+        self._known.add(obj.kind)
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        """Takes an object out, as a delete event does; unknown ones are ignored."""
+        gone = self.get(kind, namespace, name)
+        if gone is None:
+            return
+        del self._table(kind)[(namespace, name)]
+        if isinstance(gone, Pod) and gone.spec.nodeName in self.nodes:
+            at = gone.spec.nodeName
+            self.nodes[at] = self.nodes[at].without((gone,))
+        elif isinstance(gone, Node):
+            self.nodes.pop(gone.name, None)
+            self.static_memo = {}

@@ -1,0 +1,1 @@
+"""Kubernetes as data: objects, quantities, selectors, manifests, workloads. No verdicts here."""

@@ -1,0 +1,108 @@
+"""What a rule is: a pure generator with a name, documentation, settings and catalogued reasons.
+
+A rule yields what it found (``Finding``), what it would change (``Mutation``) or what it could not
+know (``Unknown``), never how severe that is. Settings are keyword-only arguments with defaults; the
+docstring is the documentation page; the function's ``reasons`` are its part of the catalogue.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+
+from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.verdict import Fidelity, Finding, Level, Mutation, Unknown
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.cluster import Cluster
+    from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
+    from kubectl_gpuadmit.policy import Policy
+
+Found = Finding | Mutation | Unknown
+
+
+class Ask(Struct, frozen=True):
+    """One pod group of one workload, as a rule sees it.
+
+    ``pod`` is the pod as it would reach the rule: defaulted, and changed by the mutations before it.
+    Rules are asked once per group: its ``group.count`` pods differ by name only.
+    """
+
+    workload: Workload
+    group: PodGroup
+    pod: Pod
+    namespace: str
+    now: dt.datetime
+    policy: Policy
+    pool: str = ""
+    """Name of the policy's pool that the pod is bound to by its node selector, '' if none or several."""
+
+
+RuleFunction = Callable[..., Iterator[Found]]
+
+
+class Rule(Struct, frozen=True):
+    """A rule as registered. ``name`` is ``family/what``."""
+
+    name: str
+    family: str
+    function: RuleFunction
+    reasons: Mapping[str, str]
+    """Reason code -> its meaning in one sentence. Each code starts with the family."""
+    needs: frozenset[str]
+    """Kinds whose absence from the source makes the answer unknown (``Cluster.knows``)."""
+    stage: Literal["mutate", "validate"]
+    fidelity: Fidelity
+    default_level: Level
+    documentation: str
+    settings: Mapping[str, Any]
+    """Setting -> default."""
+
+    def ask(self, ask: Ask, cluster: Cluster, settings: Mapping[str, Any]) -> Iterator[Found]:
+        return self.function(ask, cluster, **settings)
+
+
+REGISTRY: dict[str, Rule] = {}
+"""Filled by importing ``kubectl_gpuadmit.rules``, which lists every rule module by name."""
+
+
+def rule(
+    name: str,
+    *,
+    reasons: Mapping[str, str],
+    needs: frozenset[str] | set[str] = frozenset(),
+    stage: Literal["mutate", "validate"] = "validate",
+    fidelity: Fidelity = "modelled",
+    level: Level = "off",
+) -> Callable[[RuleFunction], RuleFunction]:
+    """Registers the function below as rule ``name``. ``level`` holds where the policy says nothing."""
+    family = name.split("/", 1)[0]
+
+    def register(function: RuleFunction) -> RuleFunction:
+        documentation = inspect.getdoc(function) or ""
+        if not documentation or name in REGISTRY:
+            raise TypeError(f"rule {name} has no docstring or is registered twice")
+        settings = {
+            p.name: p.default
+            for p in inspect.signature(function).parameters.values()
+            if p.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+        REGISTRY[name] = Rule(
+            name=name,
+            family=family,
+            function=function,
+            reasons=dict(reasons),
+            needs=frozenset(needs),
+            stage=stage,
+            fidelity=fidelity,
+            default_level=level,
+            documentation=documentation,
+            settings=settings,
+        )
+        return function
+
+    return register

@@ -1,0 +1,205 @@
+"""What an evaluation found: values only, no judgement of their own, ready to encode as JSON.
+
+Field names are those of product.md section 9; the JSON form is written by ``render.data``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+Level = Literal["off", "audit", "warn", "deny"]
+Fidelity = Literal["exact", "modelled", "unknown"]
+Admission = Literal["admitted", "mutated", "denied", "unknown"]
+Placement = Literal["fits", "waits", "never", "unknown"]
+Running = Literal["fits", "exceeds", "unknown", "not-a-model"]
+
+
+class Evidence(Struct, frozen=True, omit_defaults=False):
+    """One measured fact. ``observed`` and ``wanted`` are numbers in the unit that ``what`` names,
+    or the canonical Kubernetes text of a quantity or label."""
+
+    subject: str
+    """What was looked at, e.g. ``ResourceQuota team-a/gpus`` or ``Node inf-0``."""
+    what: str
+    """What was measured, e.g. ``requests.nvidia.com/gpu``."""
+    observed: str | int | float | None
+    wanted: str | int | float | None
+    source: str = ""
+    """Where the fact comes from, e.g. ``status.used, resourceVersion 4711``."""
+
+
+class Finding(Struct, frozen=True):
+    """One thing that is wrong or worth knowing. A rule fills the first block, the engine the second."""
+
+    reason: str
+    """Stable code, ``family/what``; catalogued by the rule that yields it."""
+    detail: str
+    """One sentence in the words of the person who reads it, numbers included, no full stop."""
+    evidence: tuple[Evidence, ...] = ()
+    permanent: bool = True
+    """False when time alone may clear it (a pod ends, a TTL passes)."""
+    field: str = ""
+    """RFC 6901 pointer into the workload's own manifest of what to look at, '' if none."""
+    suggest: tuple[Remedy, ...] = ()
+    """Changes worth trying; printed only after the engine has verified them."""
+
+    rule: str = ""
+    level: Level = "deny"
+    fidelity: Fidelity = "exact"
+
+
+class Unknown(Struct, frozen=True):
+    """A fact that a rule needed and did not have."""
+
+    rule: str
+    missing: str
+    """What is missing, e.g. ``ResourceQuota objects: not in the snapshot``."""
+    level: Level = "warn"
+    hint: str = ""
+    """What would make it known, a command where there is one."""
+    stage: Literal["admission", "placement", "running"] = "admission"
+
+
+class Mutation(Struct, frozen=True):
+    """A change that a mutating rule makes, as RFC 6902 operations against the pod template.
+
+    Paths start at the template: ``/metadata/labels/x``, ``/spec/nodeSelector``.
+    """
+
+    ops: tuple[dict[str, Any], ...]
+    summary: str = ""
+    rule: str = ""
+    level: Level = "deny"
+    """``audit`` and ``warn`` mutations are reported, not applied."""
+
+
+class Outcome(Struct, frozen=True):
+    """The three answers of section 9 without their reasons."""
+
+    admission: Admission
+    placement: Placement
+    running: Running = "not-a-model"
+
+
+class Remedy(Struct, frozen=True):
+    """A change that would help. ``patch`` is RFC 6902 against the user's own manifest."""
+
+    summary: str
+    patch: tuple[dict[str, Any], ...] = ()
+    command: str = ""
+    cost: int = 50
+    """Order of trying: 0 fixes a typo, 100 asks somebody else to change the cluster."""
+    verified: bool = False
+    result: Outcome | None = None
+
+
+class Shortfall(Struct, frozen=True):
+    """Why one filter refuses one node.
+
+    ``reason`` is the scheduler's own text (``Insufficient nvidia.com/gpu``). Amounts are in the
+    scheduler's unit: millicores for cpu, bytes for memory, else a count; None where none applies.
+    """
+
+    filter: str
+    reason: str
+    code: str
+    """Reason code of our catalogue, e.g. ``placement/insufficient``."""
+    requested: int | None = None
+    used: int | None = None
+    capacity: int | None = None
+    permanent: bool = False
+    """Kubernetes' UnschedulableAndUnresolvable: removing pods from the node would not help."""
+    until: str = ""
+    """Set where an operator or node event lifts it: ``uncordoned``, ``the node is Ready``."""
+    subject: str = ""
+    """The thing that it is about: a resource name, taint ``key=value:effect``, label term, volume."""
+
+
+class NodeVerdict(Struct, frozen=True):
+    """One node's answer for the pod that could not be placed, or for the first one if all could."""
+
+    node: str
+    fits: bool
+    shortfalls: tuple[Shortfall, ...] = ()
+
+
+class Ref(Struct, frozen=True, order=True):
+    """Names one object."""
+
+    apiVersion: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.lower()}/{self.name}"
+
+
+class PodPlace(Struct, frozen=True):
+    """Where one pod of the workload would go."""
+
+    pod: str
+    role: str
+    node: str
+
+
+class Verdict(Struct, frozen=True):
+    """The whole answer for one workload."""
+
+    ref: Ref
+    location: str
+    """``file.yaml:12``, or the object's live name."""
+    pods: int
+    gpus: dict[str, int]
+    """GPU resource name -> number over all pods of the workload."""
+    admission: Admission
+    placement: Placement
+    running: Running
+    blockers: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
+    patch: tuple[dict[str, Any], ...] = ()
+    mutations: tuple[Mutation, ...] = ()
+    """The same changes rule by rule, for the diff that a person sees."""
+    nodes: tuple[NodeVerdict, ...] = ()
+    places: tuple[PodPlace, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    """Sentences: whose end, which TTL, whose preemption would let it in."""
+    decided_by: str = ""
+    """Scheduler or queue that has the last word where it is not the default scheduler."""
+    remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome(self.admission, self.placement, self.running)
+
+
+class Source(Struct, frozen=True):
+    """What the facts came from."""
+
+    kind: Literal["live", "snapshot", "none"]
+    name: str
+    ageSeconds: int | None = None
+
+
+class Skipped(Struct, frozen=True):
+    """An input object that is not a workload or could not be judged, and what became of it."""
+
+    ref: Ref
+    location: str
+    treated: Literal["applied", "unknown-kind", "not-a-workload", "unreadable"]
+    detail: str = ""
+
+
+class Report(Struct, frozen=True):
+    """One run: every workload in input order, and what else was in the input."""
+
+    as_of: str
+    source: Source
+    workloads: tuple[Verdict, ...]
+    skipped: tuple[Skipped, ...] = ()
+    policy: str = ""
+
+
