@@ -111,7 +111,7 @@ def running(
         (running("1", allocated="1", actuated="3"), 3000),
         (running("4", allocated="1", actuated="2"), 4000),
         (running("4", allocated="1", actuated="2", infeasible=True), 2000),
-        (running("4", infeasible=True), 4000 * 0),
+        (running("4", infeasible=True), 0),
         (running("1", allocated="2", bound=False), 1000),
     ],
 )
