@@ -112,9 +112,7 @@ def prepare(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
             affinity = replace(affinity, podAffinity=both[0], podAntiAffinity=both[1])
     spread = each(spec.topologySpreadConstraints, lambda c: _spread(c, labels))
     if affinity is not spec.affinity or spread is not spec.topologySpreadConstraints:
-        pod = replace(
-            pod, spec=replace(spec, affinity=affinity, topologySpreadConstraints=spread)
-        )
+        pod = replace(pod, spec=replace(spec, affinity=affinity, topologySpreadConstraints=spread))
     return _pod_level(pod, limits=True) if version(kubernetes) >= (1, 37) else pod
 
 

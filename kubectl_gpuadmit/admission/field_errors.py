@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.admission.refusal import Admitted as Admitted
 from kubectl_gpuadmit.admission.refusal import refusal
 from kubectl_gpuadmit.verdict import Evidence, Finding
 

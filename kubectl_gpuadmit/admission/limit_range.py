@@ -119,7 +119,9 @@ def _same_scale(*amounts: Quantity) -> list[int]:
     return [a.milli() for a in amounts] if max(whole) <= _MAX_MILLI else whole
 
 
-def _below(what: str, kind: str, name: str, least: Quantity, req: Quantity | None, lim: Quantity | None) -> str:
+def _below(
+    what: str, kind: str, name: str, least: Quantity, req: Quantity | None, lim: Quantity | None
+) -> str:
     r, m, floor = _same_scale(req or resource_lists.ZERO, lim or resource_lists.ZERO, least)
     head = f"minimum {name} usage per {kind} is {least}"
     if req is None:
@@ -143,7 +145,9 @@ def _above(kind: str, name: str, most: Quantity, req: Quantity | None, lim: Quan
     return ""
 
 
-def _ratio(kind: str, name: str, most: Quantity, req: Quantity | None, lim: Quantity | None) -> tuple[str, float | None]:
+def _ratio(
+    kind: str, name: str, most: Quantity, req: Quantity | None, lim: Quantity | None
+) -> tuple[str, float | None]:
     r, m, _ = _same_scale(req or resource_lists.ZERO, lim or resource_lists.ZERO, most)
     head = f"{name} max limit to request ratio per {kind} is {most}, but"
     if req is None or r == 0:
@@ -161,7 +165,11 @@ def _ratio(kind: str, name: str, most: Quantity, req: Quantity | None, lim: Quan
 def _check(
     item: LimitRangeItem, requests: ResourceList, limits: ResourceList, subject: str, pointer: str
 ) -> Iterator[Violation]:
-    for what, bounds in (("min", item.min), ("max", item.max), ("ratio", item.maxLimitRequestRatio)):
+    for what, bounds in (
+        ("min", item.min),
+        ("max", item.max),
+        ("ratio", item.maxLimitRequestRatio),
+    ):
         for name, bound in sorted(read(bounds).items()):
             req, lim = requests.get(name), limits.get(name)
             observed: str | float | None = None
@@ -229,7 +237,13 @@ def of_claim(limit_range: LimitRange, claim: PersistentVolumeClaim) -> list[Viol
                     observed = None if seen is None else str(seen)
                     found.append(
                         Violation(
-                            "max", text, name, observed, str(most), "volume claim", "/spec/resources"
+                            "max",
+                            text,
+                            name,
+                            observed,
+                            str(most),
+                            "volume claim",
+                            "/spec/resources",
                         )
                     )
     return found
@@ -249,16 +263,12 @@ def joined(texts: list[str]) -> str:
     return once[0] if len(once) == 1 else f"[{', '.join(once)}]"
 
 
-def findings(
-    obj: Pod | PersistentVolumeClaim, ranges: list[LimitRange]
-) -> tuple[Finding, ...]:
+def findings(obj: Pod | PersistentVolumeClaim, ranges: list[LimitRange]) -> tuple[Finding, ...]:
     """Every violation of every LimitRange. The API server itself stops at the first LimitRange."""
     resource = "pods" if isinstance(obj, Pod) else "persistentvolumeclaims"
     found = []
     for limit_range in ranges:
-        broken = (
-            of_pod(limit_range, obj) if isinstance(obj, Pod) else of_claim(limit_range, obj)
-        )
+        broken = of_pod(limit_range, obj) if isinstance(obj, Pod) else of_claim(limit_range, obj)
         if not broken:
             continue
         message = forbidden(shown_name(obj), joined([v.text for v in broken]), resource)

@@ -28,14 +28,18 @@ def check(
     if isinstance(found, Namespace):
         if found.status.phase != "Terminating":
             return (), ()
-        text = f"unable to create new content in namespace {namespace} because it is being terminated"
+        text = (
+            f"unable to create new content in namespace {namespace} because it is being terminated"
+        )
         resource = "pods" if isinstance(obj, Pod) else f"{obj.kind.lower()}s"
         finding = refusal(
             "namespace/terminating",
             f"namespace {namespace} is being terminated",
             forbidden(shown_name(obj), text, resource),
             evidence=(
-                Evidence(f"Namespace {namespace}", "phase", "Terminating", "Active", "status.phase"),
+                Evidence(
+                    f"Namespace {namespace}", "phase", "Terminating", "Active", "status.phase"
+                ),
             ),
             field="/metadata/namespace",
         )

@@ -23,6 +23,7 @@ from kubectl_gpuadmit.kube.objects import (
     ResourceRequirements,
     Resources,
 )
+from kubectl_gpuadmit.kube.pods import is_sidecar, resize_is_infeasible
 from kubectl_gpuadmit.kube.quantity import Quantity
 from kubectl_gpuadmit.kube.resource_names import is_pod_level
 
@@ -33,7 +34,7 @@ ZERO = Quantity(0)
 _MILLI = 10**6
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 14, typed=True)
 def read_one(text: QuantityText) -> Quantity:
     """One quantity as the API stores it in a resource list: finer than a thousandth is rounded up."""
     read = quantity.parse(text)
@@ -82,11 +83,6 @@ def side(requirements: ResourceRequirements | None, which: Side) -> Resources | 
     return requirements.requests if which == "requests" else requirements.limits
 
 
-def is_sidecar(container: Container) -> bool:
-    """An init container that keeps running beside the others."""
-    return container.restartPolicy == "Always"
-
-
 def _aggregate(
     containers: Iterable[ResourceList], inits: Iterable[tuple[ResourceList, bool]]
 ) -> ResourceList:
@@ -118,19 +114,13 @@ def of_containers(pod: Pod, which: Side) -> ResourceList:
     )
 
 
-def _resizing(pod: Pod) -> tuple[dict[str, ContainerStatus], bool]:
-    """Statuses that name resources, by container; whether a pending resize is infeasible."""
+def _resizing(pod: Pod) -> dict[str, ContainerStatus]:
+    """Statuses by container, the first of each name."""
     status = pod.status
     found: dict[str, ContainerStatus] = {}
     for one in (*(status.containerStatuses or ()), *(status.initContainerStatuses or ())):
-        if one.allocatedResources is not None or one.resources is not None:
-            found.setdefault(one.name, one)
-    infeasible = False
-    for condition in status.conditions or ():
-        if condition.type == "PodResizePending":
-            infeasible = condition.reason == "Infeasible"
-            break
-    return found, infeasible
+        found.setdefault(one.name, one)
+    return found
 
 
 def with_status(pod: Pod, which: Side) -> ResourceList:
@@ -139,7 +129,7 @@ def with_status(pod: Pod, which: Side) -> ResourceList:
     Where a resize is infeasible, what the spec asks is left out.
     """
     spec = of_containers(pod, which)
-    statuses, infeasible = _resizing(pod)
+    statuses, infeasible = _resizing(pod), resize_is_infeasible(pod)
     if not statuses and not infeasible:
         return spec
 
@@ -174,7 +164,9 @@ def with_status(pod: Pod, which: Side) -> ResourceList:
 def pod_level_set(pod: Pod) -> bool:
     """Whether spec.resources names a resource that pod-level resources support."""
     own = pod.spec.resources
-    return own is not None and any(is_pod_level(n) for n in (*(own.requests or ()), *(own.limits or ())))
+    return own is not None and any(
+        is_pod_level(n) for n in (*(own.requests or ()), *(own.limits or ()))
+    )
 
 
 def of_pod(pod: Pod, which: Side) -> ResourceList:

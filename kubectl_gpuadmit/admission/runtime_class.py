@@ -115,7 +115,9 @@ def _overhead(pod: Pod, text: str, wanted: Resources | None, subject: str) -> Fi
         amounts = resource_lists.read(resources)
         return ", ".join(f"{k}={q}" for k, q in sorted(amounts.items())) or None
 
-    evidence = Evidence(subject, "overhead", show(pod.spec.overhead), show(wanted), "overhead.podFixed")
+    evidence = Evidence(
+        subject, "overhead", show(pod.spec.overhead), show(wanted), "overhead.podFixed"
+    )
     return refusal(
         "runtime-class/overhead",
         text.removeprefix("pod rejected: "),
@@ -173,8 +175,10 @@ def _covers(wide: Toleration, narrow: Toleration) -> bool:
         return False
     if wide_effect not in ("", effect):
         return False
-    if wide_effect == "NoExecute" and wide_seconds is not None and (
-        seconds is None or seconds > wide_seconds
+    if (
+        wide_effect == "NoExecute"
+        and wide_seconds is not None
+        and (seconds is None or seconds > wide_seconds)
     ):
         return False
     if wide_operator in ("", "Equal"):

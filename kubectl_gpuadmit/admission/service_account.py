@@ -50,7 +50,9 @@ def mutate(pod: Pod, namespace: str, cluster: Cluster) -> Admitted:
         f"service account {name} does not exist in namespace {namespace}",
         forbidden(shown_name(pod), text),
         evidence=(
-            Evidence("ServiceAccount", "name", name, ", ".join(others) or None, "spec.serviceAccountName"),
+            Evidence(
+                "ServiceAccount", "name", name, ", ".join(others) or None, "spec.serviceAccountName"
+            ),
         ),
         field="/spec/serviceAccountName",
         suggest=(

@@ -201,7 +201,9 @@ def pod_claims(claims: tuple[PodResourceClaim, ...], where: Where) -> Iterator[F
             ensure_ascii=False,
         )
         if one is not None and other is not None:
-            text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            text = (
+                "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            )
             yield FieldError(_CLAIM, at, "Invalid value", shown, text)
         if one is None and other is None and claim.source is None:
             text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"

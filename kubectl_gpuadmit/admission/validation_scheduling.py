@@ -226,8 +226,8 @@ def tolerations(own: tuple[Toleration, ...], where: Where) -> Iterator[FieldErro
                 text = "value must be empty when `operator` is 'Exists'"
                 yield invalid(_TOLERATION, (*at, "operator"), value, text)
         elif operator in ("Lt", "Gt"):
-            every = ("Equal", "Exists", "Lt", "Gt")
-            yield unsupported(_TOLERATION, (*at, "operator"), operator, every)
+            operators = ("Equal", "Exists", "Lt", "Gt")
+            yield unsupported(_TOLERATION, (*at, "operator"), operator, operators)
         else:
             yield unsupported(_TOLERATION, (*at, "operator"), operator, ("Equal", "Exists"))
         if effect not in ("", "NoSchedule", "PreferNoSchedule", "NoExecute"):
