@@ -207,6 +207,13 @@ class Ledger:
                         wanted.setdefault(row.quota.name, {})[key] = total
         return wanted
 
+    def raise_limits(self, namespace: str, name: str, limits: Mapping[str, Quantity]) -> None:
+        """Sets new limits of a quota and leaves what is used of it as it is."""
+        self._rows[namespace] = tuple(
+            replace(row, hard={**row.hard, **limits}) if row.quota.name == name else row
+            for row in self.rows(namespace)
+        )
+
     # -- inside ----------------------------------------------------------------------------------------
 
     def _charge(self, obj: KubeObject) -> Charge:
