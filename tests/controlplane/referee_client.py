@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import threading
@@ -30,11 +31,8 @@ class Referee:
         self.close()
 
     def close(self) -> None:
-        """Ends the program; it stops by itself when its input ends."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        """Ends the program. It is killed: after an error here both pipes may be full."""
+        self._process.kill()
         self._process.wait(timeout=30)
 
     def ask(self, ask: list[str], case: Json) -> Json:
@@ -48,9 +46,10 @@ class Referee:
         assert stdout is not None
 
         def write() -> None:
-            for number, case in enumerate(cases):
-                stdin.write(json.dumps({"id": number, "ask": ask, **case}).encode() + b"\n")
-            stdin.flush()
+            with contextlib.suppress(BrokenPipeError, ValueError):
+                for number, case in enumerate(cases):
+                    stdin.write(json.dumps({"id": number, "ask": ask, **case}).encode() + b"\n")
+                stdin.flush()
 
         writer = threading.Thread(target=write, daemon=True)
         writer.start()

@@ -181,6 +181,9 @@ func askAdmission(c *casus) (any, error) {
 	namespace := pod.Namespace
 	rest.WipeObjectMetaSystemFields(&pod.ObjectMeta)
 	ctx := request.WithUser(request.WithNamespace(context.Background(), namespace), someone)
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{
+		IsResourceRequest: true, Verb: "create", APIVersion: "v1", Resource: "pods", Namespace: namespace,
+	})
 	attributes := admission.NewAttributesRecord(pod, nil, podKind, namespace, pod.Name, podResource, "",
 		admission.Create, &metav1.CreateOptions{}, true, someone)
 	interfaces := admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)

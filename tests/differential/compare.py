@@ -1,0 +1,101 @@
+"""What counts as agreement between the referee and us, family by family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kubectl_gpuadmit.kube.objects import Pod
+from tests.differential import ours
+from tests.differential.vocabulary import Json
+
+QUESTIONS = {
+    "placement": ["placement"],
+    "preemption": ["placement", "preemption"],
+    "admission": ["admission"],
+}
+
+
+def admission(case: Json, referee: Json) -> list[str]:
+    """Differences in words, [] where both say the same; ``unknown`` of ours is not compared."""
+    theirs, own = referee["admission"], ours.admission(case)
+    if own["unknown"]:
+        return ["unknown"]
+    found: list[str] = []
+    if own["allowed"] != theirs["allowed"] or own.get("check") != theirs.get("check"):
+        found.append(f"kubernetes: {outcome(theirs)}")
+        found.append(f"ours:       {outcome(own)} {own.get('texts', '')}")
+    elif not own["allowed"]:
+        texts = own["texts"]
+        expected = theirs_texts(theirs)
+        if theirs["check"] == "Validation":
+            texts = split_errors(texts[0], expected)
+        if theirs["check"] == "Decode":
+            texts = expected  # Go's decoder does not name the field
+        if texts != expected:
+            found += [f"kubernetes: {text}" for text in expected if text not in texts]
+            found += [f"ours:       {text}" for text in texts if text not in expected]
+            if not found:
+                found.append(f"kubernetes: {expected}; ours: {texts}")
+    else:
+        for name, amounts in theirs["used"].items():
+            if tidied(amounts) != tidied(own["used"].get(name, {})):
+                found.append(f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}")
+    stored = theirs.get("pod")
+    if stored is not None and not found:
+        pod = msgspec.convert(stored, Pod)
+        found += differences("", ours.comparable(pod), own["pod"])
+    return found
+
+
+def tidied(amounts: Json) -> Json:
+    return {key: ours.tidy(value, amounts=True) for key, value in sorted(amounts.items())}
+
+
+def outcome(answer: Json) -> str:
+    if answer["allowed"]:
+        return "allowed"
+    return f"refused by {answer.get('check')}: {answer.get('bare', '')}".rstrip(": ")
+
+
+def theirs_texts(theirs: Json) -> list[str]:
+    if theirs["check"] == "Validation" and theirs.get("causes"):
+        return sorted({f"{one['field']}: {one['message']}" for one in theirs["causes"]})
+    return ours.texts_of(theirs["check"], theirs["message"])
+
+
+def split_errors(joined: str, expected: list[str]) -> list[str]:
+    """Our joined message as single errors: an error starts with a path, but texts may hold commas too.
+
+    So the expected ones are cut out first; what is left over is ours alone.
+    """
+    rest = joined[1:-1] if joined.startswith("[") and joined.endswith("]") else joined
+    found = []
+    for text in sorted(expected, key=len, reverse=True):
+        if text in rest:
+            found.append(text)
+            rest = rest.replace(text, "\0", 1)
+    leftover = [part for part in rest.replace("\0", "").split(", ") if part.strip(", ")]
+    return sorted(found) + leftover
+
+
+def differences(path: str, theirs: Any, own: Any) -> list[str]:
+    if isinstance(theirs, dict) and isinstance(own, dict):
+        found = []
+        for key in sorted(theirs.keys() | own.keys()):
+            found += differences(f"{path}.{key}" if path else key, theirs.get(key), own.get(key))
+        return found
+    if isinstance(theirs, list) and isinstance(own, list) and len(theirs) == len(own):
+        return [line for i, (a, b) in enumerate(zip(theirs, own, strict=True))
+                for line in differences(f"{path}[{i}]", a, b)]
+    return [] if theirs == own else [f"stored pod {path}: kubernetes {theirs!r}, ours {own!r}"]
+
+
+COMPARE = {"admission": admission}
+WELCOME = {
+    "admission": lambda answer: bool(answer["admission"]["allowed"]),
+    "placement": lambda answer: any(n["code"] == "Success" for n in answer["placement"]["nodes"].values()),
+    "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
+}
+"""Whether the referee's answer is the good one; a generator should yield a third of those."""
