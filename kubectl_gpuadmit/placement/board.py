@@ -8,7 +8,7 @@ comparison per node and one evaluation per node whose NodeInfo differs.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from operator import is_not
 
@@ -50,7 +50,7 @@ class Board:
         self._ports = ports
         self._delegated = delegated
         self._packed = packed_resources(wanted)
-        self._infos: list[NodeInfo | None] = [None] * size
+        self._infos: Sequence[NodeInfo | None] = [None] * size
         self._verdicts: list[NodeVerdict] = [NodeVerdict("", False)] * size
         self._ranks: list[Rank | None] = [None] * size
         self._heap: list[Rank] = []
@@ -61,7 +61,7 @@ class Board:
         changed = list(compress(range(len(infos)), map(is_not, infos, self._infos)))
         if not changed:
             return
-        self._infos = list(infos)
+        self._infos = infos
         for i in changed:
             self._evaluate(i, infos[i])
         if len(changed) > 64 or len(self._heap) > 4 * len(infos) + 64:

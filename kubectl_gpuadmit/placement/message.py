@@ -42,6 +42,11 @@ def first_refusal(shortfalls: Sequence[Shortfall]) -> tuple[str, tuple[str, ...]
 
     ``shortfalls`` are one node's, in filter order; ('', (), False) for a node that fits.
     """
+    if len(shortfalls) == 1:
+        only = shortfalls[0]
+        if only.code not in PREFILTER_CODES:
+            return only.filter, (only.reason,), only.permanent
+        return "", (), False
     at_nodes = [s for s in shortfalls if s.code not in PREFILTER_CODES]
     if not at_nodes:
         return "", (), False

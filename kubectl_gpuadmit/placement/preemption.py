@@ -97,7 +97,7 @@ def _on_node(
     """SelectVictimsOnNode: a candidate, or the reasons why this node cannot be one."""
     info = cycle.cluster.nodes[name]
     own = priority(cycle.pod)
-    possible = [p for p in info.pods if priority(p) < own]
+    possible = [p for p in info.pods if (p.spec.priority or 0) < own]
     if not possible:
         return (NO_VICTIMS,)
     trial = cycle.what_if(info)
