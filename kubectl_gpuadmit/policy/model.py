@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Pod, Toleration
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import Level, Ref
@@ -27,13 +28,7 @@ from kubectl_gpuadmit.verdict import Level, Ref
 if TYPE_CHECKING:
     from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
 
-GPU_PATTERNS = (
-    "nvidia.com/gpu",
-    "nvidia.com/gpu.shared",
-    "nvidia.com/mig-*",
-    "amd.com/gpu",
-    "gpu.intel.com/*",
-)
+GPU_PATTERNS = gpus.DEFAULT
 """Resources that count as GPUs where the policy names none."""
 
 TTL_ANNOTATIONS = ("gpu-admit.io/ttl",)
@@ -176,7 +171,8 @@ class PolicyException(Struct, frozen=True):
     owner: str
     reason: str
     expires: dt.datetime
-    line: int = 0
+    index: int = 0
+    """Place in the list, counted from 0."""
 
     def covers(
         self, rule: str, reason: str, ref: Ref, labels: Mapping[str, str], now: dt.datetime
@@ -375,7 +371,7 @@ def _by_length(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(patterns, key=lambda p: (-len(p), p)))
 
 
-COMPARISON_PATTERN = r"^\s*(>=|<=|==|!=|>|<|=)?\s*([0-9]+(?:\.[0-9]+)?)\s*$"
+COMPARISON_PATTERN = r"^\s*(>=|<=|==|!=|>|<|=)?\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*$"
 
 
 def parse_comparison(text: str | int | float) -> Comparison:
