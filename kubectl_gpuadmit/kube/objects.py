@@ -283,6 +283,8 @@ class PodStatus(Struct, frozen=True, gc=False):
     containerStatuses: tuple[ContainerStatus, ...] | None = None
     initContainerStatuses: tuple[ContainerStatus, ...] | None = None
     resize: str | None = None
+    allocatedResources: Resources | None = None
+    resources: ResourceRequirements | None = None
     resourceClaimStatuses: tuple[dict[str, Any], ...] | None = None
     extendedResourceClaimStatus: dict[str, Any] | None = None
 
