@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -40,6 +40,20 @@ class Ask(Struct, frozen=True):
     policy: Policy
     pool: str = ""
     """Name of the policy's pool that the pod is bound to by its node selector, '' if none or several."""
+
+    @property
+    def first_group(self) -> bool:
+        """True for one of the workload's groups: what concerns the whole workload is said once."""
+        return self.group.role == self.workload.groups[0].role
+
+    def field(self, path: str) -> str:
+        """RFC 6901 pointer into the user's manifest for a path in the template, '' if it has none."""
+        return "" if self.group.pointer == "-" else self.group.pointer + path
+
+    def manifest_patch(self, ops: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+        """The same operations against the manifest; empty where one of them has no place there."""
+        moved = tuple({**op, "path": self.field(op["path"])} for op in ops)
+        return moved if all(op["path"] for op in moved) else ()
 
 
 RuleFunction = Callable[..., Iterator[Found]]

@@ -1,4 +1,4 @@
-"""Sound policy data -> ``Policy``: resolves names and values, and reports those that lead nowhere."""
+"""Sound policy data -> ``Policy``: resolves names and values, reports what leads nowhere."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Data = dict[str, Any]
 
 
 class Builder:
-    """Builds the parts of one policy. ``report`` takes a pointer into the data and what is wrong."""
+    """Builds the parts of one policy. ``report`` takes a pointer and what is wrong there."""
 
     def __init__(
         self, report: Report, rules: Mapping[str, Rule], catalogue: Mapping[str, str]
@@ -70,9 +70,7 @@ class Builder:
             },
             static=self.statics(data.get("static"), "/static"),
             exceptions=self.exceptions(data.get("exceptions")),
-            declared_kinds=tuple(
-                DeclaredKind(**entry) for _, entry in entries(data.get("kinds"))
-            ),
+            declared_kinds=tuple(DeclaredKind(**entry) for _, entry in entries(data.get("kinds"))),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
         )
@@ -238,10 +236,13 @@ def as_level(value: Any) -> Level:
 def tolerations(items: list[Any] | None) -> tuple[Toleration, ...]:
     return tuple(
         Toleration(
-            **{
-                key: int(value) if key == "tolerationSeconds" else value
-                for key, value in entry.items()
-            }
+            key=entry.get("key"),
+            operator=entry.get("operator"),
+            value=entry.get("value"),
+            effect=entry.get("effect"),
+            tolerationSeconds=(
+                int(entry["tolerationSeconds"]) if "tolerationSeconds" in entry else None
+            ),
         )
         for _, entry in entries(items)
     )

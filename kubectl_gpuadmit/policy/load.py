@@ -1,7 +1,7 @@
 """Policy text -> ``Policy``, with every problem at its line; knows the older forms, opens no file.
 
-Read are: an ``AdmissionPolicy`` document; a ConfigMap that holds one; the older forms, alone or in a
-ConfigMap: ``policies`` (match, mutate, deny) and ``favorites`` (matchExpressions, nodeSelector,
+Read are: an ``AdmissionPolicy`` document; a ConfigMap that holds one; the older forms, alone or in
+a ConfigMap: ``policies`` (match, mutate, deny) and ``favorites`` (matchExpressions, nodeSelector,
 requiredTaints). The older forms have no levels: they deny.
 """
 
@@ -203,7 +203,10 @@ def _shift(raw: bytes, text: str, line: int) -> Shift:
     wanted = text.splitlines()[first].rstrip() if text.splitlines() else ""
     for start in (line, line + 1):  # the position may be the key's line or the content's
         outer = lines[start + first] if start + first < len(lines) else ""
-        if outer.rstrip().endswith(wanted) and not outer[: len(outer.rstrip()) - len(wanted)].strip():
+        if (
+            outer.rstrip().endswith(wanted)
+            and not outer[: len(outer.rstrip()) - len(wanted)].strip()
+        ):
             indent = len(outer.rstrip()) - len(wanted)
             return lambda at, column: (start + at, column + indent if column else 0)
     return lambda at, column: (line, 0)

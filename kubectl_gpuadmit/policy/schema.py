@@ -164,7 +164,7 @@ def setting_key(name: str) -> str:
 
 
 def setting_shape(name: str, default: Any) -> Schema:
-    """The shape of a setting, from its default: numbers are never negative, percents at most 100."""
+    """The shape of a setting, from its default: no number is negative, a percent at most 100."""
     match default:
         case bool():
             return {"type": "boolean"}

@@ -20,7 +20,7 @@ Severity = Literal["error", "warning"]
 
 
 class Problem(Struct, frozen=True):
-    """One thing wrong with a policy file. ``error`` keeps it from being used, ``warning`` does not."""
+    """One thing wrong with a policy file: an ``error`` keeps it from being used."""
 
     severity: Severity
     ref: str
@@ -132,7 +132,9 @@ def _object(value: dict[Any, Any], schema: dict[str, Any], pointer: str, report:
     kept: dict[str, Any] = {}
     for key, item in value.items():
         if not isinstance(key, str):
-            report(pointer, "policy-wrong-type", f"key {_show(key)} must be text", "put it in quotes")
+            report(
+                pointer, "policy-wrong-type", f"key {_show(key)} must be text", "put it in quotes"
+            )
             continue
         at = f"{pointer}/{escape(key)}"
         if key in properties:
@@ -141,7 +143,9 @@ def _object(value: dict[Any, Any], schema: dict[str, Any], pointer: str, report:
             clean = sound(item, others, at, report)
         else:
             what = "rule" if pointer == "/rules" else "setting" if _in_settings(pointer) else "key"
-            report(at, f"policy-unknown-{what}", f"unknown {what} {key}", did_you_mean(key, properties))
+            report(
+                at, f"policy-unknown-{what}", f"unknown {what} {key}", did_you_mean(key, properties)
+            )
             continue
         if clean is not UNSOUND:
             kept[key] = clean
@@ -150,7 +154,12 @@ def _object(value: dict[Any, Any], schema: dict[str, Any], pointer: str, report:
         report(pointer, "policy-missing-key", f"{key} is missing")
     if len(value) < schema.get("minProperties", 0):
         names = ", ".join(properties)
-        report(pointer, "policy-bad-value", "must not be empty", f"give one of {names}" if names else "")
+        report(
+            pointer,
+            "policy-bad-value",
+            "must not be empty",
+            f"give one of {names}" if names else "",
+        )
         return UNSOUND
     return UNSOUND if any(key not in kept for key in schema.get("required", ())) else kept
 
