@@ -39,7 +39,11 @@ class Ask(Struct, frozen=True):
     now: dt.datetime
     policy: Policy
     pool: str = ""
-    """Name of the policy's pool that the pod is bound to by its node selector, '' if none or several."""
+    """Name of the policy's pool that the pod is bound to, '' if none or several."""
+
+    running: tuple[Pod, ...] = ()
+    """Pods of this very workload that run now. They are not in the cluster that the rule is given:
+    applying a manifest replaces them."""
 
     @property
     def first_group(self) -> bool:
@@ -47,8 +51,8 @@ class Ask(Struct, frozen=True):
         return self.group.role == self.workload.groups[0].role
 
     def field(self, path: str) -> str:
-        """RFC 6901 pointer into the user's manifest for a path in the template, '' if it has none."""
-        return "" if self.group.pointer == "-" else self.group.pointer + path
+        """Pointer into the user's manifest for a path in the template, '' if it has none."""
+        return self.group.in_manifest(path) or ""
 
     def manifest_patch(self, ops: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
         """The same operations against the manifest; empty where one of them has no place there."""
@@ -93,7 +97,7 @@ def rule(
     fidelity: Fidelity = "modelled",
     level: Level = "off",
 ) -> Callable[[RuleFunction], RuleFunction]:
-    """Registers the function below as rule ``name``. ``level`` holds where the policy says nothing."""
+    """Registers the function below as rule ``name``; ``level`` holds where the policy is silent."""
     family = name.split("/", 1)[0]
 
     def register(function: RuleFunction) -> RuleFunction:

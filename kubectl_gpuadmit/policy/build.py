@@ -60,8 +60,8 @@ class Builder:
         return Policy(
             name=data.get("metadata", {}).get("name", "default"),
             source=source,
-            pools=self.pools,
-            classes=self.classes,
+            pools=tuple(self.pools.values()),
+            classes=tuple(self.classes.values()),
             default_level=level(defaults.get("level")),
             default_if_missing=level(defaults.get("ifMissing")) or "warn",
             rules={
@@ -70,7 +70,7 @@ class Builder:
             },
             static=self.statics(data.get("static"), "/static"),
             exceptions=self.exceptions(data.get("exceptions")),
-            declared_kinds=tuple(DeclaredKind(**entry) for _, entry in entries(data.get("kinds"))),
+            declared_kinds=self.kinds(data.get("kinds")),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
         )
@@ -95,6 +95,16 @@ class Builder:
             pool=pool,
             priorityClass=entry.get("priorityClass", ""),
         )
+
+    def kinds(self, items: list[Any] | None) -> tuple[DeclaredKind, ...]:
+        found = []
+        for index, entry in entries(items):
+            declared = DeclaredKind(**{**entry, "multiply": tuple(entry.get("multiply", ()))})
+            if problem := declared.problem():
+                self.report(f"/kinds/{index}", "policy-bad-value", problem)
+            else:
+                found.append(declared)
+        return tuple(found)
 
     def config(self, entry: Any, pointer: str, rule: Rule | None) -> RuleConfig:
         """Level and settings of one rule; ``entry`` may be just a level."""

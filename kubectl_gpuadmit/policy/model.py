@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 GPU_PATTERNS = gpus.DEFAULT
 """Resources that count as GPUs where the policy names none."""
 
+NO_LABELS: Mapping[str, str] = {}
+
 TTL_ANNOTATIONS = ("gpu-admit.io/ttl",)
 
 
@@ -194,8 +196,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     name: str = "default"
     source: str = ""
     """File that it came from, '' for the built-in one."""
-    pools: dict[str, Pool] = field(default_factory=dict)
-    classes: dict[str, WorkloadClass] = field(default_factory=dict)
+    pools: tuple[Pool, ...] = ()
+    classes: tuple[WorkloadClass, ...] = ()
     default_level: Level | None = None
     default_if_missing: Level = "warn"
     rules: dict[str, RuleConfig] = field(default_factory=dict)
@@ -255,7 +257,13 @@ class Policy(Struct, frozen=True, kw_only=True):
         return None
 
     def exception_for(
-        self, rule: str, reason: str, ref: Ref, labels: Mapping[str, str], now: dt.datetime
+        self,
+        rule: str,
+        reason: str,
+        ref: Ref,
+        now: dt.datetime,
+        *,
+        labels: Mapping[str, str] = NO_LABELS,
     ) -> PolicyException | None:
         """The first exception that is in force and covers this finding; expired ones never do.
 
@@ -268,16 +276,29 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     # -- pools and classes -------------------------------------------------------------------------
 
+    def pool(self, name: str) -> Pool | None:
+        """The pool of this name; None for '' and for a name that is not declared."""
+        return next((pool for pool in self.pools if pool.name == name), None)
+
+    def named_class(self, name: str) -> WorkloadClass | None:
+        """The workload class of this name; None for '' and for a name that is not declared."""
+        return next((cls for cls in self.classes if cls.name == name), None)
+
+    def class_pool(self, name: str) -> str:
+        """The pool of a workload class, '' if it has none."""
+        cls = self.named_class(name)
+        return cls.pool if cls else ""
+
     def pool_of_node(self, labels: Mapping[str, str]) -> str:
         """The pool whose selector the node carries; of several the one that asks for most labels,
         then the first in the file; '' if none."""
-        best = ""
-        for pool in self.pools.values():
+        best: Pool | None = None
+        for pool in self.pools:
             if pool.nodeSelector.items() <= labels.items() and (
-                not best or len(pool.nodeSelector) > len(self.pools[best].nodeSelector)
+                best is None or len(pool.nodeSelector) > len(best.nodeSelector)
             ):
-                best = pool.name
-        return best
+                best = pool
+        return best.name if best else ""
 
     def pool_of_pod(self, pod: Pod) -> str:
         """The pool to which selector and required affinity bind the pod; '' if none or several.
@@ -285,7 +306,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         Bound means that no node outside could be chosen, whatever nodes exist. Of pools that
         contain each other the narrower one counts.
         """
-        bound = [pool for pool in self.pools.values() if binds(pod, pool.nodeSelector)]
+        bound = [pool for pool in self.pools if binds(pod, pool.nodeSelector)]
         if len(bound) > 1:
             widest = max(len(pool.nodeSelector) for pool in bound)
             bound = [pool for pool in bound if len(pool.nodeSelector) == widest]
@@ -295,7 +316,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         """Everything that says which class the pod is of, strongest first: label, annotation,
         priority class, kind of the workload."""
         found: list[tuple[int, Sign]] = []
-        for cls in self.classes.values():
+        for cls in self.classes:
             match = cls.match
             if match.labels and has_all(pod.labels, match.labels):
                 found.append((0, Sign(cls.name, "label " + pairs(match.labels, pod.labels))))

@@ -28,7 +28,8 @@ TEXT: Schema = {"type": "string", "minLength": 1}
 TEXTS: Schema = {"type": "array", "items": TEXT, "minItems": 1}
 PAIRS: Schema = {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}
 NAME: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$"}
-PATH: Schema = {"type": "string", "pattern": r"^\.[^\s]+$"}
+PATH: Schema = {"type": "string", "pattern": r"^[.$/]\S+$"}
+PATH_OR_NUMBER: Schema = {"anyOf": [PATH, {"type": "integer", "minimum": 0, "maximum": 10**6}]}
 
 
 def _object(properties: Schema, *, required: Iterable[str] = (), text: str = "") -> Schema:
@@ -280,11 +281,16 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                     "items": _object(
                         {
                             "apiVersion": TEXT,
+                            "group": TEXT,
                             "kind": TEXT,
                             "podTemplate": PATH,
-                            "replicas": PATH,
+                            "replicas": PATH_OR_NUMBER,
+                            "multiply": {"type": "array", "items": PATH_OR_NUMBER},
+                            "role": PATH,
+                            "gang": {"type": "boolean"},
                         },
-                        required=("apiVersion", "kind", "podTemplate"),
+                        required=("kind", "podTemplate"),
+                        text="Where a custom kind keeps its pod template and its number of pods.",
                     ),
                 },
                 "gpuResources": TEXTS,

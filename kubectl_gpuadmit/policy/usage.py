@@ -22,7 +22,6 @@ from kubectl_gpuadmit.kube import gpus, selectors, times
 from kubectl_gpuadmit.kube.objects import Generic, Pod
 from kubectl_gpuadmit.kube.workloads import Workload
 from kubectl_gpuadmit.policy.model import Policy
-from kubectl_gpuadmit.verdict import Ref
 
 HISTORY_KIND = "GpuPoolHistory"
 
@@ -93,8 +92,7 @@ def target_pool(policy: Policy, pod: Pod, kind: str) -> str:
     bound = policy.pool_of_pod(pod)
     if bound:
         return bound
-    name = policy.workload_class(pod, kind)
-    return policy.classes[name].pool if name else ""
+    return policy.class_pool(policy.workload_class(pod, kind))
 
 
 def pool_name(pool: str) -> str:
@@ -109,28 +107,6 @@ def asked_of(workload: Workload, policy: Policy, pool: str) -> int:
         group.count * asked(group.pod, policy.gpu_patterns)
         for group in workload.groups
         if not pool or target_pool(policy, group.pod, kind) == pool
-    )
-
-
-def belongs(cluster: Cluster, pod: Pod, ref: Ref) -> bool:
-    """True where a chain of owners leads from the pod to this object of its namespace.
-
-    A ReplicaSet that the source lacks counts as its Deployment's by name: the hash is its last
-    part.
-    """
-    if pod.namespace != ref.namespace:
-        return False
-    if ref.kind == "Pod":
-        return pod.name == ref.name
-    owners = list(pod.metadata.ownerReferences or ())
-    for _ in range(8):
-        if any(owner.kind == ref.kind and owner.name == ref.name for owner in owners):
-            return True
-        above = [cluster.get(owner.kind, ref.namespace, owner.name) for owner in owners]
-        owners = [o for obj in above if obj for o in obj.metadata.ownerReferences or ()]
-    return ref.kind == "Deployment" and any(
-        owner.kind == "ReplicaSet" and owner.name.rpartition("-")[0] == ref.name
-        for owner in pod.metadata.ownerReferences or ()
     )
 
 

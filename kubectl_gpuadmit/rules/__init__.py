@@ -5,7 +5,7 @@ A rule that is not listed here does not exist: nothing is found by looking throu
 
 from __future__ import annotations
 
-from kubectl_gpuadmit.rules import (  # noqa: F401
+from kubectl_gpuadmit.rules import (
     capacity_burst,
     capacity_free_floor,
     capacity_route,
@@ -22,3 +22,21 @@ from kubectl_gpuadmit.rules import (  # noqa: F401
     static_mutate,
     static_taints,
 )
+
+__all__ = [
+    "capacity_burst",
+    "capacity_free_floor",
+    "capacity_route",
+    "capacity_utilisation",
+    "ephemeral_gpus",
+    "ephemeral_overrun",
+    "ephemeral_ttl",
+    "labels_class",
+    "labels_required",
+    "partition_confine",
+    "partition_priority",
+    "partition_route",
+    "static_deny",
+    "static_mutate",
+    "static_taints",
+]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import is_terminal
-from kubectl_gpuadmit.policy.usage import asked, asked_of, belongs, uses_gpus
+from kubectl_gpuadmit.policy.usage import asked, asked_of, uses_gpus
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 
@@ -20,7 +20,6 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "capacity/too-many-gpus": "One namespace or owner would hold or wait for more GPUs than "
         "the policy lets one have. Ask for fewer, or for an exception.",
     },
-    needs={"Pod"},
 )
 def capacity_burst(
     ask: Ask,
@@ -33,11 +32,11 @@ def capacity_burst(
     """One namespace may not have more than so many GPU pods, or GPUs, at once.
 
     Pods that wait count like pods that run: four hundred pending pods make an autoscaler buy nodes
-    for them. The workload's own present pods are not counted twice. ``ownerLabel`` (such as
+    for them. Pods that the workload replaces are not counted. ``ownerLabel`` (such as
     ``team``) counts by the value of that pod label over all namespaces instead. A limit of 0 is
     none.
     """
-    policy, ref = ask.policy, ask.workload.ref
+    policy = ask.policy
     patterns = policy.gpu_patterns
     if not ask.first_group:
         return
@@ -54,10 +53,7 @@ def capacity_burst(
     others = [
         pod
         for pod in cluster.pods(None if owner else ask.namespace)
-        if same(pod)
-        and not is_terminal(pod)
-        and uses_gpus(pod, patterns)
-        and not belongs(cluster, pod, ref)
+        if same(pod) and not is_terminal(pod) and uses_gpus(pod, patterns)
     ]
     held = sum(asked(pod, patterns) for pod in others)
     waiting = sum(1 for pod in others if not pod.spec.nodeName)

@@ -15,7 +15,7 @@ from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Mutation, Unknown
 
 
-@rule("capacity/route", reasons={}, needs={"Node", "Pod"}, stage="mutate")
+@rule("capacity/route", reasons={}, stage="mutate")
 def capacity_route(
     ask: Ask,
     cluster: Cluster,
@@ -35,8 +35,9 @@ def capacity_route(
     """
     policy = ask.policy
     source = target_pool(policy, ask.pod, ask.workload.ref.kind)
-    goal = policy.pools.get(to.get(source, ""))
-    if goal is None or not asked(ask.pod, policy.gpu_patterns):
+    goal = policy.pool(to.get(source, ""))
+    old = policy.pool(source)
+    if goal is None or old is None or not asked(ask.pod, policy.gpu_patterns):
         return
 
     def full(pool: str) -> Pressure:
@@ -62,7 +63,7 @@ def capacity_route(
     chosen = (ask.group.template.get("spec") or {}).get("nodeSelector") or {}
     ops = [
         {"op": "remove", "path": "/spec/nodeSelector/" + k.replace("~", "~0").replace("/", "~1")}
-        for k in policy.pools[source].nodeSelector
+        for k in old.nodeSelector
         if k in chosen and k not in goal.nodeSelector
     ]
     change = TemplateChange(nodeSelector=goal.nodeSelector, tolerations=goal.tolerations)

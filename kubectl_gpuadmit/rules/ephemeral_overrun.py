@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import times
-from kubectl_gpuadmit.kube.pods import is_terminal
 from kubectl_gpuadmit.policy.lifetime import created, ttl
-from kubectl_gpuadmit.policy.usage import asked, belongs
+from kubectl_gpuadmit.policy.usage import asked
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 
@@ -19,7 +18,6 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "ephemeral/overrun": "Pods of a job still hold GPUs after the time that the job was given. "
         "Delete the job, or give it a new time and say why."
     },
-    needs={"Pod"},
 )
 def ephemeral_overrun(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     """Reports a workload whose pods in the cluster hold GPUs past the end that it has set itself.
@@ -33,14 +31,8 @@ def ephemeral_overrun(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     if not cluster.knows("Pod"):
         yield Unknown(rule="ephemeral/overrun", missing="running pods: no Pod objects given")
         return
-    mine = [
-        pod
-        for pod in cluster.pods(ask.namespace)
-        if pod.spec.nodeName
-        and not is_terminal(pod)
-        and belongs(cluster, pod, ask.workload.ref)
-        and asked(pod, ask.policy.gpu_patterns)
-    ]
+    patterns = ask.policy.gpu_patterns
+    mine = [pod for pod in ask.running if pod.spec.nodeName and asked(pod, patterns)]
     if not mine:
         return
     start = created(ask.workload, cluster) or min(
@@ -57,7 +49,7 @@ def ephemeral_overrun(ask: Ask, cluster: Cluster) -> Iterator[Found]:
         return  # ephemeral/ttl says so
     if end is None or end >= ask.now:
         return
-    held = sum(asked(pod, ask.policy.gpu_patterns) for pod in mine)
+    held = sum(asked(pod, patterns) for pod in mine)
     late = times.spell(ask.now - end)
     yield Finding(
         reason="ephemeral/overrun",
@@ -67,7 +59,7 @@ def ephemeral_overrun(ask: Ask, cluster: Cluster) -> Iterator[Found]:
             Evidence(
                 f"Pod {pod.namespace}/{pod.name}",
                 "GPUs held",
-                asked(pod, ask.policy.gpu_patterns),
+                asked(pod, patterns),
                 0,
                 f"on node {pod.spec.nodeName}",
             )

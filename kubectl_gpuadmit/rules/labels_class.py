@@ -34,13 +34,15 @@ def labels_class(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     if len(classes) == 1:
         return
     if not classes:
-        known = ", ".join(policy.classes) or "none: the policy declares no classes"
+        known = (
+            ", ".join(cls.name for cls in policy.classes) or "none: the policy declares no classes"
+        )
         yield Finding(
             reason="labels/no-class",
             detail=f"nothing says which workload class the pod is of; classes: {known}",
             evidence=tuple(
-                Evidence("pod", "workload class", None, name, _how(policy.classes[name].match))
-                for name in policy.classes
+                Evidence("pod", "workload class", None, cls.name, _how(cls.match))
+                for cls in policy.classes
             ),
             field=ask.field("/metadata/labels") if ask.pod.labels else ask.field("/metadata"),
         )

@@ -35,7 +35,7 @@ def partition_confine(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     name = policy.workload_class(ask.pod, ask.workload.ref.kind)
     if not name or not uses_gpus(ask.pod, policy.gpu_patterns):
         return
-    pool = policy.pools.get(policy.classes[name].pool)
+    pool = policy.pool(policy.class_pool(name))
     if pool is None:
         return
     if node := ask.pod.spec.nodeName:

@@ -34,7 +34,8 @@ def partition_priority(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     actual = ask.pod.spec.priorityClassName or ""
     field = ask.field("/spec/priorityClassName") if actual else ask.field("/spec")
     name = policy.workload_class(ask.pod, ask.workload.ref.kind)
-    wanted = policy.classes[name].priorityClass if name else ""
+    cls = policy.named_class(name)
+    wanted = cls.priorityClass if cls else ""
     if wanted and actual != wanted:
         change = TemplateChange(priorityClassName=wanted)
         ops = operations(change, ask.group.template, ask.pod)
@@ -50,9 +51,9 @@ def partition_priority(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     pool = policy.pool_of_pod(ask.pod)
     if not pool or not actual:
         return
-    users = [cls for cls in policy.classes.values() if cls.priorityClass == actual and cls.pool]
-    if users and all(cls.pool != pool for cls in users):
-        proper = [c.priorityClass for c in policy.classes.values() if c.pool == pool]
+    users = [c for c in policy.classes if c.priorityClass == actual and c.pool]
+    if users and all(c.pool != pool for c in users):
+        proper = [c.priorityClass for c in policy.classes if c.pool == pool]
         yield Finding(
             reason="partition/pool-priority",
             detail=f"the pod is bound to pool {pool}, its priority class "

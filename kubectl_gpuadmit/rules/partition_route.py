@@ -21,11 +21,10 @@ def partition_route(ask: Ask, cluster: Cluster, *, priority: bool = True) -> Ite
     the priority class alone.
     """
     policy = ask.policy
-    name = policy.workload_class(ask.pod, ask.workload.ref.kind)
-    if not name or not uses_gpus(ask.pod, policy.gpu_patterns):
+    cls = policy.named_class(policy.workload_class(ask.pod, ask.workload.ref.kind))
+    if cls is None or not uses_gpus(ask.pod, policy.gpu_patterns):
         return
-    cls = policy.classes[name]
-    pool = policy.pools.get(cls.pool)
+    pool = policy.pool(cls.pool)
     change = TemplateChange(
         nodeSelector=pool.nodeSelector if pool else {},
         tolerations=pool.tolerations if pool else (),
@@ -35,5 +34,5 @@ def partition_route(ask: Ask, cluster: Cluster, *, priority: bool = True) -> Ite
     if kept.nodeSelector != change.nodeSelector:
         return  # bound for another pool: half a route would make it fit nowhere
     if ops := operations(kept, ask.group.template, ask.pod):
-        where = f"class {name} to {cls.pool}: " if cls.pool else f"class {name}: "
+        where = f"class {cls.name} to pool {cls.pool}: " if cls.pool else f"class {cls.name}: "
         yield Mutation(ops=ops, summary=where + summary(ops))
