@@ -28,8 +28,11 @@ Found = Finding | Mutation | Unknown
 class Ask(Struct, frozen=True):
     """One pod group of one workload, as a rule sees it.
 
-    ``pod`` is the pod as it would reach the rule: defaulted, and changed by the mutations before it.
-    Rules are asked once per group: its ``group.count`` pods differ by name only.
+    ``pod`` is the pod as it would reach the rule: defaulted, and changed by the mutations before
+    it. Rules are asked once per group: its ``group.count`` pods differ by name only. Pointers of
+    what a rule finds lead into the user's manifest (``field``, ``manifest_patch``), paths of a
+    mutation into the template. A rule that speaks for entries of the policy (``static/NAME``) puts
+    that name on what it finds: it is levelled by it.
     """
 
     workload: Workload
