@@ -1,4 +1,4 @@
-"""From a question to what is printed and the exit code: reads, evaluates, renders; judges nothing."""
+"""From a question to what is printed and the exit code: reads, asks the engine, renders."""
 
 from __future__ import annotations
 

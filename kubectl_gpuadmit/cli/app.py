@@ -14,7 +14,7 @@ from kubectl_gpuadmit.cli.policy import policy
 from kubectl_gpuadmit.cli.problems import tell
 
 COMMAND = "kubectl-gpu_admit"
-"""The name on PATH; shells complete this one, kubectl completes its own through the plugin beside it."""
+"""The name on PATH, which shells complete; kubectl completes its own through the plugin."""
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -22,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="May this GPU workload in, would it then run, and what smallest change would make it so?",
-    epilog="Exit codes: 0 clear, 1 refused, 2 unreadable input or nothing checked, 3 could not be judged.",
+    epilog="Exit codes: 0 clear, 1 refused, 2 unreadable or nothing checked, 3 not judged.",
 )
 app.command()(explain)
 app.command()(check)

@@ -1,4 +1,4 @@
-"""Candidates for kubectl's own completion, in the form that kubectl reads; completes nothing itself."""
+"""Candidates for kubectl's own completion, in the form that kubectl reads; knows none itself."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ AFTER_SECONDS = 1.0
 
 
 class Progress:
-    """``with Progress() as progress: progress.step("reading …")``. Silent where stderr is no terminal."""
+    """``with Progress() as progress: progress.step("reading …")``. Silent without a terminal."""
 
     def __init__(self) -> None:
         self._status: Status | None = None

@@ -16,7 +16,7 @@ from msgspec import Struct
 from kubectl_gpuadmit.errors import BadInput, Unanswerable
 
 
-class Output(str, enum.Enum):
+class Output(enum.StrEnum):
     """What ``-o`` takes."""
 
     table = "table"
@@ -123,7 +123,8 @@ SUPPORTED = range(30, 38)
 
 EXPORT = (
     "use --snapshot PATH, made by: kubectl get nodes,pods,namespaces,resourcequotas,limitranges,"
-    "priorityclasses,persistentvolumes,persistentvolumeclaims,poddisruptionbudgets -A -o json > cluster.json"
+    "priorityclasses,persistentvolumes,persistentvolumeclaims,poddisruptionbudgets "
+    "-A -o json > cluster.json"
 )
 
 
@@ -184,7 +185,7 @@ def shared(
 
 
 def asks(command: Callable[..., int]) -> Callable[..., int]:
-    """The command with every shared option added; its first argument becomes the maker of questions."""
+    """The command with every shared option added; its first argument makes questions."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     more = list(inspect.signature(shared, eval_str=True).parameters.values())
 

@@ -1,1 +1,1 @@
-"""Turns verdicts into text, JSON, YAML, SARIF, JUnit and Markdown; chooses words, never outcomes."""
+"""Turns verdicts into text, JSON, YAML, SARIF, JUnit and Markdown; chooses no outcomes."""

@@ -1,4 +1,4 @@
-"""The machine-readable forms, ``gpu-admit.io/verdict/v1`` as JSON and YAML; knows no words of its own.
+"""The machine-readable forms, ``gpu-admit.io/verdict/v1`` as JSON and YAML; adds no words.
 
 The shape is documented in schema/verdict-v1.json; fields may be added, none is renamed or removed.
 """

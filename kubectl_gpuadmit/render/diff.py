@@ -1,4 +1,4 @@
-"""A mutation as a diff of the user's own YAML, made of the patch alone; knows nothing of the rest."""
+"""A mutation as a diff of the user's own YAML, made of the patch alone; sees no more."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lines(mutation: Mutation, *, width: int) -> list[DiffLine]:
     """The operations as changed lines under the keys that lead to them, each key once.
 
     Values go on one line where they fit into ``width`` columns, else as a block. What a ``replace``
-    or ``remove`` takes away is shown where the mutation knows it (``before``, or a ``test`` before it).
+    or ``remove`` takes away is shown where the mutation knows it (``before``, or a ``test`` op).
     """
     before = dict(mutation.before)
     before |= {op["path"]: op.get("value") for op in mutation.ops if op["op"] == "test"}

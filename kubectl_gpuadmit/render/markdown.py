@@ -111,7 +111,7 @@ def _ticks(text: str) -> int:
 
 
 def code_span(text: str, *, cell: bool = False) -> str:
-    """The text as a code span that holds, backticks included; in a table cell pipes are escaped too."""
+    """The text as a code span that holds, backticks included; in a table cell pipes are escaped."""
     line = clean(text)
     if len(line) > wording.LONGEST_WORD:
         line = wording.cut(line, wording.LONGEST_WORD)

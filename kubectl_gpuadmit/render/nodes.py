@@ -1,4 +1,4 @@
-"""The answers of all nodes in one folded line, or one line a node; reads verdicts, decides nothing."""
+"""The answers of all nodes in one folded line, or one line a node; decides nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kubectl_gpuadmit.verdict import NodeVerdict, Shortfall
 
 
 def folded(nodes: tuple[NodeVerdict, ...]) -> list[str]:
-    """``2 fit``, ``4 taint nvidia.com/gpu:NoSchedule``, ``6 nvidia.com/gpu (need 4, best has 2 free)``:
+    """``2 fit``, ``4 taint a:NoSchedule``, ``6 short of nvidia.com/gpu (need 4, best has 2 free)``:
     each node once, under its permanent shortfall if it has one; the largest group first."""
     groups: dict[tuple[str, str], list[Shortfall]] = {}
     fit = 0

@@ -102,7 +102,7 @@ class Page:
     def units(
         self, head: Sequence[Part], units: Sequence[str], *, indent: int, style: str = ""
     ) -> None:
-        """``head`` and then the units, a middle dot between them, each kept on one line if it can be."""
+        """``head`` and then the units, a middle dot between them, each on one line if it can be."""
         row: list[str] = []
         rows: list[str] = []
         for unit in map(self.clean, units):

@@ -1,6 +1,6 @@
 """SARIF 2.1.0 for code scanning: a result for each finding, at the field that it is about.
 
-What could not be read or judged is a tool notification, never a result: it is not the author's fault.
+What could not be read or judged is a tool notification, never a result.
 """
 
 from __future__ import annotations

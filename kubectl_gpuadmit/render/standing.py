@@ -1,4 +1,4 @@
-"""How a verdict stands in one word, for exit codes, tallies and order; every renderer uses this one."""
+"""How a verdict stands in one word: for exit codes, tallies and order in every renderer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def unjudged(verdict: Verdict) -> bool:
 
 
 def standing(verdict: Verdict) -> Standing:
-    """The gravest thing that is true of a workload; of a refusal and an open question, the refusal."""
+    """The gravest that is true of a workload; of a refusal and an open question, the refusal."""
     if refused(verdict):
         return "refused"
     if unjudged(verdict):

@@ -1,4 +1,4 @@
-"""``check`` for a person: one line a workload, worst first, then the tally; details for what is not clear."""
+"""``check`` for a person: one line a workload, worst first, then the tally."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def check(
     ascii: bool = False,
     seconds: float | None = None,
 ) -> Text:
-    """The whole report. ``details`` gives the clear ones a line each too; ``seconds`` is how long it
-    took, printed with the tally."""
+    """The whole report; what is not clear says why. ``details`` gives the clear ones a line too;
+    ``seconds`` is how long it took, printed with the tally."""
     page = Page(width, ascii=ascii)
     graded = sorted(
         ((standing(v), v) for v in report.workloads), key=lambda pair: ORDER.index(pair[0])
@@ -36,7 +36,7 @@ def check(
     rows = [(s, v) for s, v in graded if s != "clear" or details]
     names = [page.clean(name(v)) for _, v in rows]
     at = [page.clean(v.location) for _, v in rows]
-    # Whole where the row holds them beside mark (3) and word (11); a reason without room stands below.
+    # Whole where a row holds them beside mark (3) and word (11); a reason without room goes below.
     room = page.width - 3 - 11 - 2
     wide_at = min(
         max(map(cells, at), default=0), max(room // 2, room - max(map(cells, names), default=0))
@@ -115,7 +115,7 @@ def reason(verdict: Verdict, grade: Standing) -> tuple[str, str]:
 
 
 def tally(report: Report, *, seconds: float | None = None) -> list[str]:
-    """The parts of ``20 workloads, 61 pods, 148 nvidia.com/gpu asked · 2 refused · 1 warning · 0.8 s``."""
+    """The parts of ``20 workloads, 61 pods, 148 nvidia.com/gpu asked · 2 refused · 0.8 s``."""
     total: dict[str, int] = {}
     for verdict in report.workloads:
         for resource, number in verdict.gpus.items():

@@ -97,12 +97,10 @@ def _by(mutation: Mutation) -> str:
 def _diff(page: Page, mutation: Mutation) -> None:
     style = {"+": GREEN, "-": RED, " ": DIM}
     for line in diff.lines(mutation, width=page.width - 10):
-        page.block([("    ", ""), (f"{line.sign} ", style[line.sign]), ("  " + _indent(line.text), "")],
-                   line.text.strip(), indent=8 + len(_indent(line.text)), style=style[line.sign])  # fmt: skip
-
-
-def _indent(text: str) -> str:
-    return text[: len(text) - len(text.lstrip(" "))]
+        bare = line.text.strip()
+        deep = "  " + line.text[: len(line.text) - len(line.text.lstrip(" "))]
+        head = [("    ", ""), (f"{line.sign} ", style[line.sign]), (deep, "")]
+        page.block(head, bare, indent=6 + len(deep), style=style[line.sign])
 
 
 def _missing(verdict: Verdict, part: str) -> str:
@@ -183,10 +181,8 @@ def _finding(page: Page, finding: Finding, *, at: str, details: bool) -> None:
     if not subject and finding.rule != finding.reason:
         subject = f"rule {finding.rule}" if finding.rule else ""
     right = finding.fidelity if finding.level == "deny" else f"{finding.level} · {finding.fidelity}"
-    mark = finding_mark(finding)
-    page.line(
-        ("  ", ""), page.mark(mark), (f"{finding.reason:<23} ", ""), (subject, ""), right=(right, DIM)
-    )  # fmt: skip
+    head = (f"{finding.reason:<23} {subject}", "")
+    page.line(("  ", ""), page.mark(finding_mark(finding)), head, right=(right, DIM))
     page.block([], finding.detail, indent=6)
     rows = wording.evidence_lines(finding.evidence)
     wide = min(max((cells(page.clean(what)) for what, _, _ in rows), default=0), 40)
@@ -286,8 +282,9 @@ def others(page: Page, report: Report) -> None:
         )
     plain = sum(1 for s in report.skipped if s.treated == "not-a-workload")
     if plain:
-        page.block([("Left out  ", BOLD)], f"{plural(plain, 'object')} that makes no pods" if plain == 1
-                   else f"{plural(plain, 'object')} that make no pods", indent=10, style=DIM)  # fmt: skip
+        makes = "makes" if plain == 1 else "make"
+        sentence = f"{plural(plain, 'object')} that {makes} no pods"
+        page.block([("Left out  ", BOLD)], sentence, indent=10, style=DIM)
     for skipped in report.skipped:
         if skipped.treated == "unknown-kind":
             kind = f"{skipped.ref.apiVersion} {skipped.ref.kind}".strip()

@@ -30,7 +30,7 @@ SHORT_KINDS = {
 
 
 def clean(text: object, *, ascii: bool = False) -> str:
-    """One line of visible text: white space folded, control and direction characters shown as escapes."""
+    """One line of visible text: white space folded, control and direction characters escaped."""
     line = " ".join(str(text).split()) if not str(text).isprintable() else str(text)
     line = _UNSAFE.sub(lambda m: _escape(m[0]), line)
     if ascii and not line.isascii():
@@ -104,7 +104,7 @@ LONGEST_WORD = 400
 
 
 def wrap(text: str, width: int, *, first: int | None = None) -> list[str]:
-    """Lines of at most ``width`` columns, the first of ``first``; longer words are broken, and words
+    """Lines of at most ``width`` columns, the first of ``first``. Longer words are broken; words
     beyond ``LONGEST_WORD`` lose their middle, which says how much it was."""
     width = max(width, 8)
     room = max(width if first is None else first, 8)
@@ -177,7 +177,7 @@ _ROLES = ("asked", "used", "limit", "free", "has", "needs", "needed", "allocatab
 
 def evidence_lines(evidence: Sequence[Evidence]) -> list[tuple[str, str, str]]:
     """(what, numbers, source) a line. Facts about one thing whose names end in what they are of it
-    (``requests.nvidia.com/gpu asked``, ``… used``, ``… limit``) share a line: asked · used · limit."""
+    (``requests.nvidia.com/gpu asked``, ``… used``, ``… limit``) share a line."""
     lines: list[tuple[str, str, list[str], str]] = []
     for fact in evidence:
         what, _, role = fact.what.rpartition(" ")
@@ -209,10 +209,9 @@ def shortfall(short: Shortfall) -> str:
         return short.reason + (f" ({short.subject})" if short.subject not in short.reason else "")
     name = short.subject
     has = max(short.capacity - (short.used or 0), 0)
-    return (
-        f"{short.reason}: asked {amount(name, short.requested)} · used {amount(name, short.used or 0)}"
-        f" · limit {amount(name, short.capacity)}, has {amount(name, has)} free"
-    )
+    asked, used = amount(name, short.requested), amount(name, short.used or 0)
+    limit, free = amount(name, short.capacity), amount(name, has)
+    return f"{short.reason}: asked {asked} · used {used} · limit {limit}, has {free} free"
 
 
 def gpus(counts: Mapping[str, int]) -> str:
@@ -302,8 +301,8 @@ def changes(patch: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def encodable(value: Any) -> Any:
-    """The value as UTF-8 and 64-bit writers take it: lone surrogates, which YAML's ``"\\ud800"`` can
-    make, become U+FFFD; integers beyond 64 bits become text."""
+    """The value as UTF-8 and 64-bit writers take it: lone surrogates, which a YAML escape can make,
+    become U+FFFD; integers beyond 64 bits become text."""
     match value:
         case str():
             return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

@@ -374,7 +374,7 @@ WARNED = Verdict(
     findings=(
         Finding(
             "spec/bypasses-booking",
-            "NVIDIA_VISIBLE_DEVICES=all shows the container every GPU of its node without asking for one",
+            "NVIDIA_VISIBLE_DEVICES=all shows the container every GPU of its node, unasked",
             (Evidence("container jupyter", "env NVIDIA_VISIBLE_DEVICES", "all", None),),
             field="/spec/containers/0/env/0",
             rule="spec/traps",
