@@ -216,11 +216,9 @@ def conclude(report: Report, question: Question) -> int:
         s.treated in ("unreadable", "unknown-kind") for s in report.skipped
     ):
         where = ", ".join(question.paths[:3])
-        held = (
-            f"{len(report.skipped):,} objects, none of them makes pods"
-            if report.skipped
-            else "nothing"
-        )
+        count = len(report.skipped)
+        held = f"{count:,} objects, none of which makes pods," if count else "nothing"
+        held = "1 object, which makes no pods," if count == 1 else held
         raise NothingChecked(
             "no-workload",
             f"nothing was checked: there is {held} in {where}",

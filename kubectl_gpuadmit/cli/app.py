@@ -42,6 +42,10 @@ def run(args: list[str]) -> int:
     shells = completing or any(arg.endswith("-completion") for arg in args)
     try:
         code = app(args, prog_name=COMMAND if shells else PROGRAM, standalone_mode=False)
+    except SystemExit as leaving:
+        if isinstance(leaving.__context__, OSError):  # typer's answer to a reader that has left
+            raise BrokenPipeError from None
+        raise
     except typer.Abort:
         raise KeyboardInterrupt from None
     except Exception as problem:

@@ -18,6 +18,9 @@ STOPPED_BY_KEY = 130
 def main(argv: list[str] | None = None) -> int:
     """Runs one command line and returns its exit code; the console script exits with it."""
     args = sys.argv[1:] if argv is None else argv
+    for name in ("stdout", "stderr"):  # None where the caller closed it (``>&-``)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123
     debug = "--debug" in (args[: args.index("--")] if "--" in args else args)
     try:
         return _quick(args) if _is_quick(args) else _full(args)

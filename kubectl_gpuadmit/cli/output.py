@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from kubectl_gpuadmit.errors import Unanswerable
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -66,4 +68,16 @@ def _write(raw: bytes) -> None:
         sys.stdout.buffer.write(raw)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _no_more()
+    except OSError as problem:
+        _no_more()
+        raise Unanswerable(
+            "cannot-write",
+            f"stdout cannot be written: {problem.strerror}",
+            hint="what was written is not whole",
+        ) from None
+
+
+def _no_more() -> None:
+    """So that Python does not try the rest again when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

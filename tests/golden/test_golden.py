@@ -17,7 +17,7 @@ import pytest
 import yaml
 from rich.console import Console
 from rich.text import Text
-from verdicts import DENIED, EVIL, LONG, NEVER, REPORTS
+from golden.verdicts import DENIED, EVIL, LONG, NEVER, REPORTS
 
 from kubectl_gpuadmit.render.data import to_json, to_yaml
 from kubectl_gpuadmit.render.junit import to_junit
