@@ -208,9 +208,7 @@ def _place(
     )
 
 
-def _asked(
-    stage: str, ask: Ask, cluster: Cluster, terms: Terms
-) -> Iterator[tuple[Found, Rule]]:
+def _asked(stage: str, ask: Ask, cluster: Cluster, terms: Terms) -> Iterator[tuple[Found, Rule]]:
     """What each rule of a stage found. A rule that raises is unknown, and takes nobody with it."""
     for rule in terms.rules:
         if rule.stage != stage:
@@ -230,8 +228,7 @@ def _asked(
             continue
         try:
             yield from (
-                (found, rule)
-                for found in rule.ask(ask, cluster, terms.policy.settings(rule.name))
+                (found, rule) for found in rule.ask(ask, cluster, terms.policy.settings(rule.name))
             )
         except Exception as problem:  # the one broad except: see architecture, "our program failed"
             yield Unknown(rule=rule.name, missing=f"the rule raised {problem!r}"), rule
@@ -249,9 +246,7 @@ def _ask(workload: Workload, group: PodGroup, pod: Pod, terms: Terms) -> Ask:
     )
 
 
-def _stamped(
-    found: Finding, rule: Rule, level: Level, terms: Terms, workload: Workload
-) -> Finding:
+def _stamped(found: Finding, rule: Rule, level: Level, terms: Terms, workload: Workload) -> Finding:
     stamped = structs.replace(found, rule=rule.name, level=level, fidelity=rule.fidelity)
     return _excepted(stamped, terms, workload)
 
@@ -388,9 +383,7 @@ def _admission(
 
 def _blockers(findings: tuple[Finding, ...]) -> tuple[str, ...]:
     """Reason codes of what refuses or keeps waiting, permanent ones first, each once."""
-    blocking = [
-        f for f in findings if f.level == "deny" or (not f.permanent and _places(f))
-    ]
+    blocking = [f for f in findings if f.level == "deny" or (not f.permanent and _places(f))]
     ordered = sorted(blocking, key=lambda f: not f.permanent)
     return tuple(dict.fromkeys(f.reason for f in ordered))
 
