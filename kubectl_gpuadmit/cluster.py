@@ -101,6 +101,7 @@ class Cluster:
         self._objects: dict[str, dict[Key, KubeObject]] = {}
         self._owned: set[str] = set()
         self._known: set[str] = set()
+        self._pods_by_namespace: dict[str, tuple[Pod, ...]] | None = None
         self.static_memo: dict[Any, Any] = {}
         """For placement: results that depend on Node objects alone. Shared by forks; emptied when a
         Node is added, changed or removed."""
@@ -132,6 +133,7 @@ class Cluster:
         twin.nodes = dict(self.nodes)
         twin._objects = dict(self._objects)
         twin._known = set(self._known)
+        twin._pods_by_namespace = self._pods_by_namespace
         twin.static_memo = self.static_memo
         self._owned.clear()  # both sides copy a kind's table before they write to it
         return twin
@@ -158,6 +160,15 @@ class Cluster:
         for obj in self.every("Pod", namespace):
             assert isinstance(obj, Pod)
             yield obj
+
+    def pods_in(self, namespace: str) -> tuple[Pod, ...]:
+        """Pods of one namespace. The first question goes through all pods, later ones do not."""
+        if self._pods_by_namespace is None:
+            groups: dict[str, list[Pod]] = {}
+            for pod in self.pods():
+                groups.setdefault(pod.namespace, []).append(pod)
+            self._pods_by_namespace = {ns: tuple(pods) for ns, pods in groups.items()}
+        return self._pods_by_namespace.get(namespace, ())
 
     def namespace(self, name: str) -> Namespace | None:
         found = self.get("Namespace", "", name)
@@ -200,6 +211,7 @@ class Cluster:
         """Adds or replaces an object, as a watch event or a document of the run does."""
         if isinstance(obj, Pod):
             self.remove("Pod", obj.namespace, obj.name)
+            self._replace_in_namespace(obj.namespace, added=obj)
             name = obj.spec.nodeName
             if name in self.nodes and not podlib.is_terminal(obj):
                 self.nodes[name] = self.nodes[name].with_pod(obj)
@@ -221,9 +233,20 @@ class Cluster:
         if gone is None:
             return
         del self._table(kind)[(namespace, name)]
-        if isinstance(gone, Pod) and gone.spec.nodeName in self.nodes:
+        if isinstance(gone, Pod):
+            self._replace_in_namespace(namespace, removed=gone)
             at = gone.spec.nodeName
-            self.nodes[at] = self.nodes[at].without((gone,))
+            if at in self.nodes:
+                self.nodes[at] = self.nodes[at].without((gone,))
         elif isinstance(gone, Node):
             self.nodes.pop(gone.name, None)
             self.static_memo = {}
+
+    def _replace_in_namespace(
+        self, namespace: str, *, added: Pod | None = None, removed: Pod | None = None
+    ) -> None:
+        index = self._pods_by_namespace
+        if index is None:
+            return
+        pods = tuple(pod for pod in index.get(namespace, ()) if pod is not removed)
+        self._pods_by_namespace = {**index, namespace: (*pods, added) if added else pods}
