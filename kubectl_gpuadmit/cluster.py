@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubectl_gpuadmit.kube import pods as podlib
-from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import (
     KubeObject,
     LimitRange,
@@ -33,7 +32,17 @@ Key = tuple[str, str]
 class NodeInfo:
     """One node with the pods that count on it. Compare by identity; never change one."""
 
-    __slots__ = ("_allocatable", "_ports", "_used", "labels", "name", "node", "pods", "taints")
+    __slots__ = (
+        "_allocatable",
+        "_avoiding",
+        "_ports",
+        "_used",
+        "labels",
+        "name",
+        "node",
+        "pods",
+        "taints",
+    )
 
     def __init__(self, node: Node, pods: tuple[Pod, ...] = ()) -> None:
         self.node = node
@@ -44,6 +53,7 @@ class NodeInfo:
         self._allocatable: dict[str, int] | None = None
         self._used: dict[str, int] | None = None
         self._ports: frozenset[tuple[str, str, int]] | None = None
+        self._avoiding: tuple[Pod, ...] | None = None
 
     @property
     def unschedulable(self) -> bool:
@@ -55,10 +65,7 @@ class NodeInfo:
         if self._allocatable is None:
             status = self.node.status
             listed = status.allocatable if status.allocatable is not None else status.capacity
-            self._allocatable = {
-                name: quantity.milli(q) if name == "cpu" else quantity.value(q)
-                for name, q in (listed or {}).items()
-            }
+            self._allocatable = podlib.amounts(listed)
         return self._allocatable
 
     @property
@@ -71,6 +78,26 @@ class NodeInfo:
                     total[name] = total.get(name, 0) + amount
             self._used = total
         return self._used
+
+    @property
+    def ports(self) -> frozenset[tuple[str, str, int]]:
+        """Host ports (IP, protocol, port) that its pods hold."""
+        if self._ports is None:
+            self._ports = frozenset(port for pod in self.pods for port in podlib.host_ports(pod))
+        return self._ports
+
+    @property
+    def avoiding(self) -> tuple[Pod, ...]:
+        """Its pods with required anti-affinity: they may keep newcomers away."""
+        if self._avoiding is None:
+            self._avoiding = tuple(
+                pod
+                for pod in self.pods
+                if pod.spec.affinity is not None
+                and pod.spec.affinity.podAntiAffinity is not None
+                and pod.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution
+            )
+        return self._avoiding
 
     def free(self, resource: str) -> int:
         return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
@@ -217,8 +244,14 @@ class Cluster:
                 self.nodes[name] = self.nodes[name].with_pod(obj)
         elif isinstance(obj, Node):
             before = self.nodes.get(obj.name)
-            pods = before.pods if before else tuple(
-                p for p in self.pods() if p.spec.nodeName == obj.name and not podlib.is_terminal(p)
+            pods = (
+                before.pods
+                if before
+                else tuple(
+                    p
+                    for p in self.pods()
+                    if p.spec.nodeName == obj.name and not podlib.is_terminal(p)
+                )
             )
             self.nodes[obj.name] = NodeInfo(obj, pods)
             if before is None:
