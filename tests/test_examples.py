@@ -1,4 +1,4 @@
-"""Each example gives what was reasoned beforehand from its objects (tests/examples/expected.yaml)."""
+"""Each example gives what was reasoned beforehand from its objects (examples/expected.yaml)."""
 
 from __future__ import annotations
 
