@@ -207,6 +207,13 @@ class Ledger:
                         wanted.setdefault(row.quota.name, {})[key] = total
         return wanted
 
+    def raise_limits(self, namespace: str, quota: str, limits: Mapping[str, Quantity]) -> None:
+        """What if somebody set these keys of a quota's hard limits?"""
+        self._rows[namespace] = tuple(
+            replace(row, hard={**row.hard, **limits}) if row.quota.name == quota else row
+            for row in self.rows(namespace)
+        )
+
     # -- inside ----------------------------------------------------------------------------------------
 
     def _charge(self, obj: KubeObject) -> Charge:
