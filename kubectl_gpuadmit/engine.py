@@ -90,9 +90,7 @@ def evaluate(
     """
     assert rules.__all__, "importing the package registers every rule"
     state = State(cluster.fork(), Ledger.of(cluster))
-    terms = Terms(
-        policy=policy, now=now, rules=tuple(REGISTRY[name] for name in sorted(REGISTRY))
-    )
+    terms = Terms(policy=policy, now=now, rules=tuple(REGISTRY[name] for name in sorted(REGISTRY)))
     items, skipped = _sort_out(documents, state, terms, namespace)
     verdicts: list[Verdict] = []
     budget = remedies.Budget.for_cluster(cluster)
@@ -176,5 +174,3 @@ def _unreadable(problem: BadManifest) -> Skipped:
         treated="unreadable",
         detail=str(problem) + (f" (hint: {problem.hint})" if problem.hint else ""),
     )
-
-

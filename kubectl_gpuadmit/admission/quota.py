@@ -207,10 +207,10 @@ class Ledger:
                         wanted.setdefault(row.quota.name, {})[key] = total
         return wanted
 
-    def raise_limits(self, namespace: str, quota: str, limits: Mapping[str, Quantity]) -> None:
-        """What if somebody set these keys of a quota's hard limits?"""
+    def raise_limits(self, namespace: str, name: str, limits: Mapping[str, Quantity]) -> None:
+        """Sets new limits of a quota and leaves what is used of it as it is."""
         self._rows[namespace] = tuple(
-            replace(row, hard={**row.hard, **limits}) if row.quota.name == quota else row
+            replace(row, hard={**row.hard, **limits}) if row.quota.name == name else row
             for row in self.rows(namespace)
         )
 

@@ -467,6 +467,7 @@ class PersistentVolumeSpec(Struct, frozen=True, gc=False):
     nodeAffinity: VolumeNodeAffinity | None = None
     claimRef: ObjectReference | None = None
     volumeMode: str | None = None
+    volumeAttributesClassName: str | None = None
     csi: dict[str, Any] | None = None
 
 

@@ -73,9 +73,7 @@ def _words(pods: int) -> str:
     return "one replica" if pods == 1 else f"{pods} replicas"
 
 
-def _with_gpus(
-    group: PodGroup, resource: str, asked: int, size: int
-) -> tuple[dict[str, Any], ...]:
+def _with_gpus(group: PodGroup, resource: str, asked: int, size: int) -> tuple[dict[str, Any], ...]:
     """Operations for the one container that asks for all of the GPUs; none if several share them."""
     ops: list[dict[str, Any]] = []
     spec = group.template.get("spec") or {}

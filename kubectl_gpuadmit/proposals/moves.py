@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from kubectl_gpuadmit.cluster import NodeInfo
 from kubectl_gpuadmit.judge import State
@@ -63,7 +63,7 @@ def _on_node(info: NodeInfo, lack: dict[str, int], own: int) -> Iterator[Proposa
                 return
 
 
-def _without(pods: Iterable[Pod]):  # type: ignore[no-untyped-def]
+def _without(pods: Iterable[Pod]) -> Callable[[State], State]:
     def change(state: State) -> State:
         for pod in pods:
             state.cluster.remove("Pod", pod.namespace, pod.name)

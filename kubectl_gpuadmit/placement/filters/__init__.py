@@ -3,8 +3,8 @@
 Each file names the plugin's source, keeps its texts, and catalogues its codes in ``REASONS``. Three
 kinds, by what their answer depends on:
 
-- *static*: the pod and the Node object (``node_name``, ``node_unschedulable``, ``taint_toleration``,
-  ``node_affinity``): ``judge(pod, node)``;
+- *static*: the pod and the Node object (``node_name``, ``node_unschedulable``,
+  ``taint_toleration``, ``node_affinity``): ``judge(pod, node)``;
 - *local*: also the pods on the node (``node_ports``, ``resources_fit``): ``judge(asked, info)``;
 - *wide*: also other objects or other nodes' pods (``volume_*``, ``pod_topology_spread``,
   ``inter_pod_affinity``): an object made once per pod, see ``Wide``.

@@ -18,10 +18,10 @@ from kubectl_gpuadmit.verdict import Shortfall
 FILTER = "NodeResourcesFit"
 TOO_MANY_PODS = "Too many pods"
 REASONS = {
-    "placement/insufficient": "Too little of a resource is left on the node, or the node never had "
-    "that much. Ask for less, use larger nodes, or wait until pods end.",
-    "placement/too-many-pods": "The node runs as many pods as it may (allocatable pods). Wait until "
-    "pods end or raise the kubelet's maxPods.",
+    "placement/insufficient": "Too little of a resource is left on the node, or the node never "
+    "had that much. Ask for less, use larger nodes, or wait until pods end.",
+    "placement/too-many-pods": "The node runs as many pods as it may (allocatable pods). Wait "
+    "until pods end or raise the kubelet's maxPods.",
 }
 
 Asked = tuple[tuple[str, int], ...]

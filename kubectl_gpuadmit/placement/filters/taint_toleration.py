@@ -13,8 +13,8 @@ from kubectl_gpuadmit.verdict import Shortfall
 FILTER = "TaintToleration"
 REASON = "node(s) had untolerated taint(s)"
 REASONS = {
-    "placement/taint": "The node has a taint that the pod does not tolerate. Add the toleration if "
-    "the workload may use these nodes; some taints go away by themselves with the node's condition.",
+    "placement/taint": "The node has a taint that the pod does not tolerate. Add the toleration "
+    "if the workload may use these nodes; taints of a node condition go away with it.",
 }
 
 UNTIL = {
