@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubectl_gpuadmit.kube import pods as podlib
-from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import (
     KubeObject,
     LimitRange,
@@ -33,7 +32,17 @@ Key = tuple[str, str]
 class NodeInfo:
     """One node with the pods that count on it. Compare by identity; never change one."""
 
-    __slots__ = ("_allocatable", "_ports", "_used", "labels", "name", "node", "pods", "taints")
+    __slots__ = (
+        "_allocatable",
+        "_avoiding",
+        "_ports",
+        "_used",
+        "labels",
+        "name",
+        "node",
+        "pods",
+        "taints",
+    )
 
     def __init__(self, node: Node, pods: tuple[Pod, ...] = ()) -> None:
         self.node = node
@@ -44,6 +53,7 @@ class NodeInfo:
         self._allocatable: dict[str, int] | None = None
         self._used: dict[str, int] | None = None
         self._ports: frozenset[tuple[str, str, int]] | None = None
+        self._avoiding: tuple[Pod, ...] | None = None
 
     @property
     def unschedulable(self) -> bool:
@@ -55,10 +65,7 @@ class NodeInfo:
         if self._allocatable is None:
             status = self.node.status
             listed = status.allocatable if status.allocatable is not None else status.capacity
-            self._allocatable = {
-                name: quantity.milli(q) if name == "cpu" else quantity.value(q)
-                for name, q in (listed or {}).items()
-            }
+            self._allocatable = podlib.amounts(listed)
         return self._allocatable
 
     @property
@@ -71,6 +78,26 @@ class NodeInfo:
                     total[name] = total.get(name, 0) + amount
             self._used = total
         return self._used
+
+    @property
+    def ports(self) -> frozenset[tuple[str, str, int]]:
+        """Host ports (IP, protocol, port) that its pods hold."""
+        if self._ports is None:
+            self._ports = frozenset(port for pod in self.pods for port in podlib.host_ports(pod))
+        return self._ports
+
+    @property
+    def avoiding(self) -> tuple[Pod, ...]:
+        """Its pods with required anti-affinity: they may keep newcomers away."""
+        if self._avoiding is None:
+            self._avoiding = tuple(
+                pod
+                for pod in self.pods
+                if pod.spec.affinity is not None
+                and pod.spec.affinity.podAntiAffinity is not None
+                and pod.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution
+            )
+        return self._avoiding
 
     def free(self, resource: str) -> int:
         return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
@@ -101,6 +128,7 @@ class Cluster:
         self._objects: dict[str, dict[Key, KubeObject]] = {}
         self._owned: set[str] = set()
         self._known: set[str] = set()
+        self._pods_by_namespace: dict[str, tuple[Pod, ...]] | None = None
         self.static_memo: dict[Any, Any] = {}
         """For placement: results that depend on Node objects alone. Shared by forks; emptied when a
         Node is added, changed or removed."""
@@ -132,6 +160,7 @@ class Cluster:
         twin.nodes = dict(self.nodes)
         twin._objects = dict(self._objects)
         twin._known = set(self._known)
+        twin._pods_by_namespace = self._pods_by_namespace
         twin.static_memo = self.static_memo
         self._owned.clear()  # both sides copy a kind's table before they write to it
         return twin
@@ -158,6 +187,15 @@ class Cluster:
         for obj in self.every("Pod", namespace):
             assert isinstance(obj, Pod)
             yield obj
+
+    def pods_in(self, namespace: str) -> tuple[Pod, ...]:
+        """Pods of one namespace. The first question goes through all pods, later ones do not."""
+        if self._pods_by_namespace is None:
+            groups: dict[str, list[Pod]] = {}
+            for pod in self.pods():
+                groups.setdefault(pod.namespace, []).append(pod)
+            self._pods_by_namespace = {ns: tuple(pods) for ns, pods in groups.items()}
+        return self._pods_by_namespace.get(namespace, ())
 
     def namespace(self, name: str) -> Namespace | None:
         found = self.get("Namespace", "", name)
@@ -200,13 +238,20 @@ class Cluster:
         """Adds or replaces an object, as a watch event or a document of the run does."""
         if isinstance(obj, Pod):
             self.remove("Pod", obj.namespace, obj.name)
+            self._replace_in_namespace(obj.namespace, added=obj)
             name = obj.spec.nodeName
             if name in self.nodes and not podlib.is_terminal(obj):
                 self.nodes[name] = self.nodes[name].with_pod(obj)
         elif isinstance(obj, Node):
             before = self.nodes.get(obj.name)
-            pods = before.pods if before else tuple(
-                p for p in self.pods() if p.spec.nodeName == obj.name and not podlib.is_terminal(p)
+            pods = (
+                before.pods
+                if before
+                else tuple(
+                    p
+                    for p in self.pods()
+                    if p.spec.nodeName == obj.name and not podlib.is_terminal(p)
+                )
             )
             self.nodes[obj.name] = NodeInfo(obj, pods)
             if before is None:
@@ -221,9 +266,20 @@ class Cluster:
         if gone is None:
             return
         del self._table(kind)[(namespace, name)]
-        if isinstance(gone, Pod) and gone.spec.nodeName in self.nodes:
+        if isinstance(gone, Pod):
+            self._replace_in_namespace(namespace, removed=gone)
             at = gone.spec.nodeName
-            self.nodes[at] = self.nodes[at].without((gone,))
+            if at in self.nodes:
+                self.nodes[at] = self.nodes[at].without((gone,))
         elif isinstance(gone, Node):
             self.nodes.pop(gone.name, None)
             self.static_memo = {}
+
+    def _replace_in_namespace(
+        self, namespace: str, *, added: Pod | None = None, removed: Pod | None = None
+    ) -> None:
+        index = self._pods_by_namespace
+        if index is None:
+            return
+        pods = tuple(pod for pod in index.get(namespace, ()) if pod is not removed)
+        self._pods_by_namespace = {**index, namespace: (*pods, added) if added else pods}

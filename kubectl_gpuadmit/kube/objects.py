@@ -283,6 +283,8 @@ class PodStatus(Struct, frozen=True, gc=False):
     containerStatuses: tuple[ContainerStatus, ...] | None = None
     initContainerStatuses: tuple[ContainerStatus, ...] | None = None
     resize: str | None = None
+    allocatedResources: Resources | None = None
+    resources: ResourceRequirements | None = None
     resourceClaimStatuses: tuple[dict[str, Any], ...] | None = None
     extendedResourceClaimStatus: dict[str, Any] | None = None
 
@@ -465,6 +467,7 @@ class PersistentVolumeSpec(Struct, frozen=True, gc=False):
     nodeAffinity: VolumeNodeAffinity | None = None
     claimRef: ObjectReference | None = None
     volumeMode: str | None = None
+    volumeAttributesClassName: str | None = None
     csi: dict[str, Any] | None = None
 
 

@@ -1,0 +1,1 @@
+"""Everything that touches the outside: files now, the API server and node interfaces later."""

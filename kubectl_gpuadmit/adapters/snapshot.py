@@ -1,0 +1,239 @@
+"""Reads and writes cluster snapshots: what ``kubectl get`` wrote, dump trees, and our own form.
+
+A snapshot is a file or a directory of API objects. Three things say that a kind was exported even
+though there is no object of it: a typed list (``kind: ResourceQuotaList``), the name of a file with an
+empty list (``resourcequotas.yaml``), and the ``kinds`` of a ``Snapshot`` index. Every other kind is
+*unknown*, never empty.
+
+Our own form, ``.json`` or ``.json.zst``:
+``{"apiVersion": "gpu-admit.io/v1", "kind": "Snapshot", "asOf": RFC 3339, "kinds": […], "items": […]}``.
+The same without ``items``, beside other files in a directory, is an index.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import gc
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kubectl_gpuadmit.adapters.files import MAX_BYTES, SUFFIXES, read_file
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.errors import BadManifest, BadSnapshot
+from kubectl_gpuadmit.kube.decode import decode_bulk, decode_object
+from kubectl_gpuadmit.kube.manifests import read_documents
+from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject
+
+API_VERSION = "gpu-admit.io/v1"
+
+_PLURALS = {kind.lower() + ("es" if kind.endswith("s") else "s"): kind for kind in KNOWN_KINDS} | {
+    "quotas": "ResourceQuota",
+    "pvcs": "PersistentVolumeClaim",
+    "pvs": "PersistentVolume",
+    "pdbs": "PodDisruptionBudget",
+    "resourceclaims": "ResourceClaim",
+    "resourceclaimtemplates": "ResourceClaimTemplate",
+    "resourceslices": "ResourceSlice",
+    "deviceclasses": "DeviceClass",
+    "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
+    "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
+    "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
+}
+"""File stem -> kind, for lists that came back empty and so name no kind."""
+
+
+class Snapshot(Struct, frozen=True):
+    """A cluster as it was: the index over its objects, and when that was."""
+
+    cluster: Cluster
+    name: str
+    as_of: dt.datetime | None
+    """None where the snapshot does not say: then only the files' own age is known."""
+    modified: dt.datetime
+    """When the newest of its files was written."""
+
+
+class _Index(Struct):
+    """The head of a Snapshot document."""
+
+    apiVersion: str = ""
+    kind: str = ""
+    asOf: str | None = None
+    context: str | None = None
+    kinds: tuple[str, ...] = ()
+
+
+def load_snapshot(given: str) -> Snapshot:
+    """Loads a snapshot file or directory. Raises BadSnapshot or BadManifest with the place.
+
+    A directory's files that are no YAML or JSON by name (logs of ``cluster-info dump``) are passed over.
+    """
+    path = Path(given)
+    objects: list[KubeObject] = []
+    known: set[str] = set()
+    as_of: dt.datetime | None = None
+    modified = 0.0
+    with _no_garbage_collection():
+        for file in _files(path):
+            modified = max(modified, file.stat().st_mtime)
+            found, kinds = _load_file(file)
+            for obj in found:
+                if isinstance(obj, Generic) and obj.realKind == "Snapshot":
+                    index = _index(obj.document, file)
+                    as_of = _instant(index.asOf, file) if index.asOf else as_of
+                    known.update(index.kinds)
+                else:
+                    objects.append(obj)
+            known |= kinds
+        if not objects and not known:
+            raise BadSnapshot(
+                "empty-snapshot",
+                "holds no Kubernetes object",
+                file=given,
+                hint="kubectl get nodes,pods,resourcequotas -A -o json > FILE",
+            )
+        cluster = Cluster.of(objects, known)
+    newest = dt.datetime.fromtimestamp(modified, tz=dt.UTC)
+    return Snapshot(cluster=cluster, name=given, as_of=as_of, modified=newest)
+
+
+def save_snapshot(
+    path: Path, items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str] = ()
+) -> None:
+    """Writes our own form, whole or not at all; ``.zst`` in the name compresses.
+
+    Bytes depend on the arguments alone.
+    """
+    listed = list(items)
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "Snapshot",
+        "asOf": as_of.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "kinds": sorted({*kinds, *(str(item.get("kind", "")) for item in listed)} - {""}),
+        "items": listed,
+    }
+    raw = msgspec.json.encode(document)
+    if path.suffix == ".zst":
+        import zstandard
+
+        raw = zstandard.ZstdCompressor(level=9).compress(raw)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
+        stream.write(raw)
+    Path(stream.name).replace(path)
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Half a million fresh objects make the cyclic collector run over and over for nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if enabled:
+            gc.enable()
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise BadSnapshot(
+            "no-such-path", "no such file or directory", file=str(path), hint="check --snapshot"
+        )
+    if path.is_file():
+        return [path]
+    wanted = (*SUFFIXES, ".json.zst")
+    files = sorted(
+        entry
+        for entry in path.rglob("*")
+        if entry.name.endswith(wanted)
+        and entry.is_file()
+        and not any(part.startswith(".") for part in entry.relative_to(path).parts)
+    )
+    if not files:
+        raise BadSnapshot(
+            "empty-snapshot",
+            "holds no .json or .yaml file",
+            file=str(path),
+            hint="kubectl get nodes,pods,resourcequotas -A -o json > DIR/cluster.json",
+        )
+    return files
+
+
+def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
+    raw = read_file(file)
+    name = str(file)
+    if raw[:4] == b"\x28\xb5\x2f\xfd":
+        raw = _unzstd(raw, name)
+    if _looks_like_json(raw):
+        objects, known = decode_bulk(raw, name)
+    else:
+        objects, known = [], set()
+        for document in read_documents(raw, name):
+            if isinstance(document, BadManifest):
+                raise document
+            objects.append(decode_object(document))
+    if not objects:
+        known = known | _kind_of_empty_file(file)
+    return objects, known
+
+
+def _looks_like_json(raw: bytes) -> bool:
+    return raw[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+
+
+def _kind_of_empty_file(file: Path) -> set[str]:
+    stem = re.split(r"[._-]", file.name, maxsplit=1)[0].lower()
+    return {_PLURALS[stem]} if stem in _PLURALS else set()
+
+
+def _unzstd(raw: bytes, name: str) -> bytes:
+    import zstandard
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(raw) as stream:
+            content: bytes = stream.read(MAX_BYTES + 1)
+    except zstandard.ZstdError as problem:
+        raise BadSnapshot(
+            "unreadable", f"is no whole zstd file: {problem}", file=name, hint="was it cut?"
+        ) from None
+    if len(content) > MAX_BYTES:
+        raise BadSnapshot("too-large", f"unpacks to more than {MAX_BYTES:,} bytes", file=name)
+    return content
+
+
+def _index(document: dict[str, Any], file: Path) -> _Index:
+    try:
+        index = msgspec.convert(document, _Index)
+    except msgspec.ValidationError as problem:
+        raise BadSnapshot("bad-snapshot-index", str(problem), file=str(file)) from None
+    if index.apiVersion != API_VERSION:
+        raise BadSnapshot(
+            "snapshot-version",
+            f"is of version {index.apiVersion!r}; this program reads {API_VERSION}",
+            file=str(file),
+            field="apiVersion",
+            hint="upgrade kubectl gpu-admit, or export the snapshot again",
+        )
+    return index
+
+
+def _instant(text: str, file: Path) -> dt.datetime:
+    try:
+        at = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise BadSnapshot(
+            "bad-snapshot-index",
+            f"{text!r} is no RFC 3339 time",
+            file=str(file),
+            field="asOf",
+            hint="for example 2026-11-29T14:00:00Z",
+        ) from None
+    return at if at.tzinfo else at.replace(tzinfo=dt.UTC)

@@ -1,0 +1,48 @@
+"""Which running pods a workload of the run would replace: those of the object of the same name.
+
+Applying a manifest over a running workload does not add to it. What a rollout needs on top, its surge,
+is a finding of its own. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.pods import is_terminal
+from kubectl_gpuadmit.kube.workloads import Workload
+
+_THROUGH_CHILDREN = {
+    "Deployment": "ReplicaSet",
+    "CronJob": "Job",
+    "JobSet": "Job",
+    "LeaderWorkerSet": "StatefulSet",
+    "RayService": "RayCluster",
+    "RayJob": "RayCluster",
+}
+"""Kind -> kind of the objects in between, whose names are the owner's name, a dash and more."""
+
+
+def replaced_by(workload: Workload, cluster: Cluster) -> tuple[Pod, ...]:
+    """Pods of the cluster that belong to an object with this workload's kind, namespace and name.
+
+    Read from owner references alone: the direct owner, or the child kind whose generated name starts
+    with the workload's name and is followed by one more part.
+    """
+    ref = workload.ref
+    child = _THROUGH_CHILDREN.get(ref.kind)
+    found = []
+    for pod in cluster.pods_in(ref.namespace):
+        if is_terminal(pod):
+            continue
+        if ref.kind == "Pod":
+            if pod.name == ref.name:
+                found.append(pod)
+            continue
+        for owner in pod.metadata.ownerReferences or ():
+            if not owner.controller:
+                continue
+            direct = owner.kind == ref.kind and owner.name == ref.name
+            through = owner.kind == child and owner.name.rpartition("-")[0] == ref.name
+            if direct or through:
+                found.append(pod)
+    return tuple(found)

@@ -1,0 +1,156 @@
+"""The claims behind a pod's volumes, looked up once; shared by the volume filters.
+
+Says what is bound, what waits for its first consumer, what should have been bound already and what
+could not be looked up because the kind was not exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube.objects import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+    Volume,
+)
+from kubectl_gpuadmit.verdict import Unknown
+
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
+
+
+class Claims(Struct, frozen=True):
+    """A pod's claims by state, each with its name in spec.volumes order."""
+
+    missing: tuple[str, ...] = ()
+    """Claims that the pod names and that do not exist."""
+    refused: tuple[str, ...] = ()
+    """The scheduler's own sentences for claims that are lost or being deleted."""
+    bound: tuple[PersistentVolumeClaim, ...] = ()
+    delayed: tuple[PersistentVolumeClaim, ...] = ()
+    """Unbound, and its class waits for the first consumer."""
+    immediate: tuple[PersistentVolumeClaim, ...] = ()
+    """Unbound although it should be bound before scheduling."""
+    unknowns: tuple[Unknown, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.missing or self.refused or self.bound or self.delayed or self.immediate)
+
+
+_NONE = Claims()
+
+
+def class_name(claim: PersistentVolumeClaim | PersistentVolume) -> str:
+    """The storage class: the beta annotation first, then spec."""
+    beta = claim.annotations.get(BETA_CLASS)
+    return beta if beta is not None else claim.spec.storageClassName or ""
+
+
+def storage_class(cluster: Cluster, name: str) -> StorageClass | None:
+    found = cluster.get("StorageClass", "", name)
+    return found if isinstance(found, StorageClass) else None
+
+
+def volume(cluster: Cluster, name: str) -> PersistentVolume | None:
+    found = cluster.get("PersistentVolume", "", name)
+    return found if isinstance(found, PersistentVolume) else None
+
+
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """isPVCFullyBound: names a volume and the binding is complete."""
+    return bool(claim.spec.volumeName) and BIND_COMPLETED in claim.annotations
+
+
+def claim_names(pod: Pod) -> Iterator[tuple[str, Volume]]:
+    """(claim name, volume) of volumes that name a claim."""
+    for item in pod.spec.volumes or ():
+        if item.persistentVolumeClaim is not None:
+            yield item.persistentVolumeClaim.claimName, item
+
+
+def of(cluster: Cluster, pod: Pod) -> Claims:
+    """Looks a pod's claims up. Without volumes that need one this costs nothing."""
+    volumes = pod.spec.volumes
+    if not volumes:
+        return _NONE
+    wanted = list(claim_names(pod))
+    ephemeral = [v for v in volumes if v.ephemeral is not None]
+    if not wanted and not ephemeral:
+        return _NONE
+    unknowns: list[Unknown] = [
+        _unknown(
+            f"volume {v.name!r}: its claim is made with the pod, where it will be provisioned is "
+            "not evaluated"
+        )
+        for v in ephemeral
+    ]
+    if wanted and not cluster.knows("PersistentVolumeClaim"):
+        names = ", ".join(name for name, _ in wanted)
+        unknowns.append(
+            _unknown(
+                f"PersistentVolumeClaim objects: not in the source, the pod uses {names}",
+                "kubectl get pvc -A -o yaml",
+            )
+        )
+        return Claims(unknowns=tuple(unknowns))
+    missing: list[str] = []
+    refused: list[str] = []
+    groups: dict[str, list[PersistentVolumeClaim]] = {"bound": [], "delayed": [], "immediate": []}
+    for name, _ in wanted:
+        claim = cluster.get("PersistentVolumeClaim", pod.namespace, name)
+        if not isinstance(claim, PersistentVolumeClaim):
+            missing.append(name)
+        elif claim.status.phase == "Lost":
+            refused.append(
+                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
+                f'"{claim.spec.volumeName or ""}"'
+            )
+        elif claim.metadata.deletionTimestamp is not None:
+            refused.append(f'persistentvolumeclaim "{name}" is being deleted')
+        elif is_bound(claim):
+            groups["bound"].append(claim)
+        else:
+            kind, unknown = _unbound(cluster, claim)
+            if unknown is not None:
+                unknowns.append(unknown)
+            else:
+                groups[kind].append(claim)
+    if groups["bound"] and not cluster.knows("PersistentVolume"):
+        unknowns.append(
+            _unknown("PersistentVolume objects: not in the source", "kubectl get pv -o yaml")
+        )
+        groups["bound"] = []
+    return Claims(
+        tuple(missing),
+        tuple(refused),
+        tuple(groups["bound"]),
+        tuple(groups["delayed"]),
+        tuple(groups["immediate"]),
+        tuple(unknowns),
+    )
+
+
+def _unbound(cluster: Cluster, claim: PersistentVolumeClaim) -> tuple[str, Unknown | None]:
+    """``delayed`` or ``immediate`` (IsDelayBindingMode); prebound claims count as immediate."""
+    name = class_name(claim)
+    if claim.spec.volumeName or not name:
+        return "immediate", None
+    if not cluster.knows("StorageClass"):
+        return "", _unknown(
+            f"StorageClass {name}: not in the source, claim {claim.name} is unbound",
+            "kubectl get storageclass -o yaml",
+        )
+    found = storage_class(cluster, name)
+    waits = found is not None and found.volumeBindingMode == "WaitForFirstConsumer"
+    return ("delayed" if waits else "immediate"), None
+
+
+def _unknown(missing: str, hint: str = "") -> Unknown:
+    return Unknown(rule="placement", missing=missing, hint=hint, stage="placement")

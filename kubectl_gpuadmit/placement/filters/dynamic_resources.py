@@ -1,0 +1,63 @@
+"""DynamicResources: says which pods depend on DRA; it does not judge them yet.
+
+Sources: pkg/scheduler/framework/plugins/dynamicresources and noderesources/fit.go
+(shouldDelegateResourceToDRA). Until claims are allocated here, such a pod's placement is unknown.
+"""
+
+from __future__ import annotations
+
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube.objects import Generic, Pod
+from kubectl_gpuadmit.placement.filters import resources_fit
+from kubectl_gpuadmit.placement.filters.resources_fit import Asked
+from kubectl_gpuadmit.verdict import Unknown
+
+FILTER = "DynamicResources"
+IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
+REASONS: dict[str, str] = {}
+
+_HINT = "kubectl get resourceclaims,resourceslices,deviceclasses shows what DRA has"
+
+
+def delegated(cluster: Cluster, wanted: Asked) -> frozenset[str]:
+    """Requested resources that a DeviceClass supplies where the node advertises none."""
+    names = [
+        name
+        for name, _ in wanted
+        if resources_fit.is_extended(name) or name.startswith(IMPLICIT_PREFIX)
+    ]
+    if not names or not cluster.knows("DeviceClass"):
+        return frozenset()
+    supplied = set()
+    for item in cluster.every("DeviceClass"):
+        supplied.add(IMPLICIT_PREFIX + item.name)
+        if isinstance(item, Generic):
+            spec = item.document.get("spec")
+            mapped = spec.get("extendedResourceName") if isinstance(spec, dict) else None
+            if isinstance(mapped, str):
+                supplied.add(mapped)
+    return frozenset(name for name in names if name in supplied)
+
+
+def unknowns(pod: Pod, supplied: frozenset[str]) -> tuple[Unknown, ...]:
+    """What of this pod's placement DRA decides."""
+    found = [
+        Unknown(
+            rule="placement",
+            missing=f"resource claim {claim.name!r}: DRA allocation is not evaluated yet",
+            hint=_HINT,
+            stage="placement",
+        )
+        for claim in pod.spec.resourceClaims or ()
+    ]
+    found += [
+        Unknown(
+            rule="placement",
+            missing=f"{name} on nodes that do not advertise it: a DeviceClass supplies it through "
+            "DRA, which is not evaluated yet",
+            hint=_HINT,
+            stage="placement",
+        )
+        for name in sorted(supplied)
+    ]
+    return tuple(found)

@@ -1,0 +1,261 @@
+"""VolumeBinding: bound volumes must be reachable from the node, others must be possible there.
+
+Sources: pkg/scheduler/framework/plugins/volumebinding (volume_binding.go, binder.go) and
+component-helpers storage/volume. CSIStorageCapacity and the translation of in-tree volumes to CSI
+are not evaluated; where a driver asks for the former it is reported as unknown.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kubectl_gpuadmit.cluster import Cluster, NodeInfo
+from kubectl_gpuadmit.kube import quantity
+from kubectl_gpuadmit.kube.objects import (
+    Generic,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+    TopologySelectorTerm,
+)
+from kubectl_gpuadmit.kube.selectors import label_selector, node_selector_matches
+from kubectl_gpuadmit.placement.filters import claims as claimlib
+from kubectl_gpuadmit.placement.filters import shortfall
+from kubectl_gpuadmit.placement.filters.claims import Claims
+from kubectl_gpuadmit.verdict import Shortfall, Unknown
+
+FILTER = "VolumeBinding"
+REASON_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
+REASON_BIND = "node(s) didn't find available persistent volumes to bind"
+REASON_NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+REASON_UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+REASONS = {
+    "placement/volume-unusable": "A claim of the pod has lost its volume or is being deleted. "
+    "Recreate the claim.",
+    "placement/volume-unbound": "A claim that must be bound before scheduling is not bound yet. "
+    "See `kubectl describe pvc`; its class may not exist or its provisioner may be stuck.",
+    "placement/volume-affinity": "The claim's volume can be reached from other nodes only. Run "
+    "there or use storage that is reachable from these nodes.",
+    "placement/volume-no-match": "No free volume matches the claim on this node, and its class "
+    "cannot provision one there. Create a volume, or correct the class or its topologies.",
+    "placement/volume-gone": "A claim is bound to a volume that does not exist any more. Recreate "
+    "the claim.",
+}
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+def reject(claims: Claims) -> tuple[Shortfall, ...]:
+    """PreFilter: lost or deleted claims, and immediate ones that are not bound."""
+    found = [
+        shortfall(FILTER, text, "placement/volume-unusable", permanent=True, subject=text)
+        for text in claims.refused
+    ]
+    if claims.immediate:
+        names = ", ".join(c.name for c in claims.immediate)
+        found.append(
+            shortfall(
+                FILTER,
+                REASON_UNBOUND,
+                "placement/volume-unbound",
+                permanent=True,
+                until=f"claim {names} is bound",
+                subject=names,
+            )
+        )
+    return tuple(found)
+
+
+class _Waiting(Struct, frozen=True):
+    """An unbound claim with what could satisfy it."""
+
+    claim: PersistentVolumeClaim
+    volumes: tuple[PersistentVolume, ...]
+    storage_class: StorageClass | None
+    size: int
+
+
+class Binding:
+    """A pod's bound and waiting claims. Pods that come or go change nothing here."""
+
+    def __init__(self, cluster: Cluster, claims: Claims) -> None:
+        self._bound = tuple(
+            (claim, claimlib.volume(cluster, claim.spec.volumeName or "")) for claim in claims.bound
+        )
+        available = [
+            v for v in cluster.every("PersistentVolume") if isinstance(v, PersistentVolume)
+        ]
+        # smallest claims first, as findMatchingVolumes, so that each gets the smallest volume
+        self._waiting = tuple(
+            sorted(
+                (
+                    _Waiting(
+                        claim,
+                        tuple(v for v in available if claimlib.class_name(v) == name),
+                        claimlib.storage_class(cluster, name),
+                        _storage(claim),
+                    )
+                    for claim in claims.delayed
+                    for name in (claimlib.class_name(claim),)
+                ),
+                key=lambda w: w.size,
+            )
+        )
+
+    @classmethod
+    def of(cls, cluster: Cluster, claims: Claims) -> Binding | None:
+        """None for a pod without bound or waiting claims."""
+        return cls(cluster, claims) if claims.bound or claims.delayed else None
+
+    def judge(self, info: NodeInfo) -> tuple[Shortfall, ...]:
+        found: list[Shortfall] = []
+        gone = False
+        for claim, volume in self._bound:
+            if volume is None:
+                gone = True
+                break
+            if not _reachable(volume, info):
+                found.append(
+                    shortfall(
+                        FILTER,
+                        REASON_AFFINITY,
+                        "placement/volume-affinity",
+                        permanent=True,
+                        subject=f"claim {claim.name}, volume {volume.name}",
+                    )
+                )
+                break
+        unmatched = self._unmatched(info)
+        if unmatched:
+            found.append(
+                shortfall(
+                    FILTER,
+                    REASON_BIND,
+                    "placement/volume-no-match",
+                    permanent=True,
+                    subject=f"claim {unmatched}",
+                )
+            )
+        if gone:
+            found.append(
+                shortfall(FILTER, REASON_NO_VOLUME, "placement/volume-gone", permanent=True)
+            )
+        return tuple(found)
+
+    def _unmatched(self, info: NodeInfo) -> str:
+        """Name of the first claim that this node cannot satisfy, '' if none."""
+        to_provision: list[_Waiting] = []
+        taken: set[str] = set()
+        for waiting in self._waiting:
+            selected = waiting.claim.annotations.get(claimlib.SELECTED_NODE)
+            if selected is not None and selected != info.name:
+                return waiting.claim.name
+        for waiting in self._waiting:
+            if claimlib.SELECTED_NODE in waiting.claim.annotations:
+                to_provision.append(waiting)
+                continue
+            volume = _smallest(waiting, info, taken)
+            if volume is None:
+                to_provision.append(waiting)
+            else:
+                taken.add(volume.name)
+        for waiting in to_provision:
+            found = waiting.storage_class
+            if found is None or found.provisioner in (None, "", NO_PROVISIONER):
+                return waiting.claim.name
+            if not _allowed(found.allowedTopologies, info.labels):
+                return waiting.claim.name
+        return ""
+
+    def moved(self, pod: Pod, info: NodeInfo, by: int) -> None:
+        """Which pod runs where does not change where volumes are."""
+
+    def fork(self) -> Binding:
+        return self
+
+
+def unknowns(cluster: Cluster, claims: Claims) -> tuple[Unknown, ...]:
+    """Free space that a CSI driver publishes is not looked at."""
+    found = []
+    for claim in claims.delayed:
+        cls = claimlib.storage_class(cluster, claimlib.class_name(claim))
+        driver = cluster.get("CSIDriver", "", (cls.provisioner or "") if cls else "")
+        spec = driver.document.get("spec") if isinstance(driver, Generic) else None
+        if isinstance(spec, dict) and spec.get("storageCapacity"):
+            found.append(
+                Unknown(
+                    rule="placement",
+                    missing=f"free space for claim {claim.name}: its driver publishes "
+                    "CSIStorageCapacity, which is not evaluated",
+                    stage="placement",
+                )
+            )
+    return tuple(found)
+
+
+def _reachable(volume: PersistentVolume, info: NodeInfo) -> bool:
+    """CheckNodeAffinity: against labels only, so that matchFields decide nothing."""
+    affinity = volume.spec.nodeAffinity
+    if affinity is None or affinity.required is None:
+        return True
+    return node_selector_matches(affinity.required, info.labels, "")
+
+
+def _storage(item: PersistentVolumeClaim) -> int:
+    resources = item.spec.resources
+    wanted = (resources.requests or {}) if resources is not None else {}
+    return quantity.parse(wanted.get("storage", "0")).nano
+
+
+def _smallest(waiting: _Waiting, info: NodeInfo, taken: set[str]) -> PersistentVolume | None:
+    """FindMatchingVolume: the volume bound to the claim by name, else the smallest that fits."""
+    claim = waiting.claim
+    selector = label_selector(claim.spec.selector) if claim.spec.selector is not None else None
+    best: PersistentVolume | None = None
+    best_size = 0
+    for volume in waiting.volumes:
+        spec = volume.spec
+        reserved = spec.claimRef is not None
+        if volume.name in taken or (reserved and not _reserved_for(volume, claim)):
+            continue
+        size = quantity.parse((spec.capacity or {}).get("storage", "0")).nano
+        if (
+            size < waiting.size
+            or (claim.spec.volumeMode or "Filesystem") != (spec.volumeMode or "Filesystem")
+            or (claim.spec.volumeAttributesClassName or "")
+            != (spec.volumeAttributesClassName or "")
+            or volume.metadata.deletionTimestamp is not None
+        ):
+            continue
+        if reserved:
+            return volume if _reachable(volume, info) else None
+        if (
+            volume.status.phase == "Available"
+            and (selector is None or selector.matches(volume.labels))
+            and _reachable(volume, info)
+            and set(claim.spec.accessModes or ()) <= set(spec.accessModes or ())
+            and (best is None or size < best_size)
+        ):
+            best, best_size = volume, size
+    return best
+
+
+def _reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    ref = volume.spec.claimRef
+    return (
+        ref is not None
+        and ref.name == claim.name
+        and (ref.namespace or "") == claim.namespace
+        and (not ref.uid or ref.uid == claim.metadata.uid)
+    )
+
+
+def _allowed(terms: tuple[TopologySelectorTerm, ...] | None, labels: dict[str, str]) -> bool:
+    """MatchTopologySelectorTerms: no list allows all, an empty term none."""
+    if not terms:
+        return True
+    return any(
+        term.matchLabelExpressions
+        and all(labels.get(e.key) in (e.values or ()) for e in term.matchLabelExpressions)
+        for term in terms
+    )

@@ -1,0 +1,57 @@
+"""Changes worth trying for a refused or waiting workload. They propose; ``remedies`` tries them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from kubectl_gpuadmit.judge import State, Terms
+from kubectl_gpuadmit.kube.manifests import Document
+from kubectl_gpuadmit.kube.workloads import Workload
+from kubectl_gpuadmit.verdict import Verdict
+
+
+class Proposal(Struct, frozen=True):
+    """One change. ``topic`` is the question that it answers: two answers never go together."""
+
+    summary: str
+    topic: str
+    cost: int
+    """0 a typo in the manifest … 40 less of what was asked … 70 another team's pods … 90 the quota."""
+    patch: tuple[dict[str, Any], ...] = ()
+    """RFC 6902 against the user's manifest."""
+    command: str = ""
+    change: Callable[[State], State] | None = None
+    """The same in the what-if cluster: gets a fork that it may change, gives the state to judge in."""
+
+
+class Case(Struct, frozen=True):
+    """What a generator of proposals looks at."""
+
+    document: Document
+    workload: Workload
+    verdict: Verdict
+    before: State
+    terms: Terms
+
+
+Generator = Callable[[Case], Iterator[Proposal]]
+
+
+def for_verdict(case: Case) -> Iterator[Proposal]:
+    """All proposals, in no particular order."""
+    from kubectl_gpuadmit.proposals import amounts, cluster_changes, moves, pools, suggested
+
+    for generator in (
+        suggested.from_findings,
+        amounts.fewer_pods,
+        amounts.fewer_gpus,
+        pools.other_pool,
+        cluster_changes.quota_raised,
+        cluster_changes.namespace_created,
+        cluster_changes.node_uncordoned,
+        moves.pods_moved,
+    ):
+        yield from generator(case)

@@ -1,0 +1,105 @@
+"""Proposes changes that somebody else makes: a larger quota, a namespace, an uncordoned node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from msgspec import structs
+from msgspec.json import encode
+
+from kubectl_gpuadmit.admission import chain
+from kubectl_gpuadmit.judge import State
+from kubectl_gpuadmit.kube.objects import KubeObject, Namespace, ObjectMeta
+from kubectl_gpuadmit.kube.quantity import Quantity
+from kubectl_gpuadmit.proposals import Case, Proposal
+
+
+def namespace_created(case: Case) -> Iterator[Proposal]:
+    """The namespace, where it is missing and the cluster's namespaces are known."""
+    name = case.workload.ref.namespace
+    cluster = case.before.cluster
+    if cluster.knows("Namespace") and cluster.namespace(name) is None:
+        yield Proposal(
+            summary=f"create namespace {name}",
+            topic="namespace",
+            cost=50,
+            command=f"kubectl create namespace {name}",
+            change=_applied(Namespace(apiVersion="v1", metadata=ObjectMeta(name=name))),
+        )
+
+
+def node_uncordoned(case: Case) -> Iterator[Proposal]:
+    """Each node that lacks nothing but being uncordoned."""
+    for verdict in case.verdict.nodes:
+        only_cordon = verdict.shortfalls and all(
+            s.until == "uncordoned" for s in verdict.shortfalls
+        )
+        info = case.before.cluster.nodes.get(verdict.node)
+        if only_cordon and info is not None:
+            node = info.node
+            taints = tuple(
+                t for t in node.spec.taints or () if t.key != "node.kubernetes.io/unschedulable"
+            )
+            opened = structs.replace(
+                node, spec=structs.replace(node.spec, unschedulable=None, taints=taints)
+            )
+            yield Proposal(
+                summary=f"uncordon {info.name}",
+                topic="cordon",
+                cost=55,
+                command=f"kubectl uncordon {info.name}",
+                change=_applied(opened),
+            )
+
+
+def quota_raised(case: Case) -> Iterator[Proposal]:
+    """Every exceeded quota of the namespace, raised to what this workload would use of it."""
+    if "quota/exceeded" not in case.verdict.blockers:
+        return
+    namespace = case.workload.ref.namespace
+    ledger = case.before.ledger.fork()
+    limits: dict[str, dict[str, Quantity]] = {}
+    for group in case.workload.groups:
+        pod = chain.mutate(group.pod, case.before.cluster).pod
+        for quota, keys in ledger.needed(pod, namespace, group.count).items():
+            limits.setdefault(quota, {}).update(keys)
+            ledger.raise_limits(namespace, quota, keys)
+        ledger.admit_pods(pod, namespace, group.count)
+    if limits:
+        words = ", ".join(
+            f"{quota} to {key}={limit}"
+            for quota, keys in sorted(limits.items())
+            for key, limit in sorted(keys.items())
+        )
+        yield Proposal(
+            summary=f"raise ResourceQuota {words}",
+            topic="quota",
+            cost=90,
+            command=" && ".join(
+                _patch_command(namespace, quota, keys) for quota, keys in sorted(limits.items())
+            ),
+            change=_raised(namespace, limits),
+        )
+
+
+def _patch_command(namespace: str, quota: str, keys: dict[str, Quantity]) -> str:
+    hard = {key: str(limit) for key, limit in sorted(keys.items())}
+    patch = encode({"spec": {"hard": hard}}).decode()
+    return f"kubectl -n {namespace} patch resourcequota {quota} --type merge -p '{patch}'"
+
+
+def _raised(namespace: str, limits: dict[str, dict[str, Quantity]]) -> Callable[[State], State]:
+    def change(state: State) -> State:
+        for quota, keys in limits.items():
+            state.ledger.raise_limits(namespace, quota, keys)
+        return state
+
+    return change
+
+
+def _applied(obj: KubeObject) -> Callable[[State], State]:
+    def change(state: State) -> State:
+        state.cluster.apply(obj)
+        return state
+
+    return change

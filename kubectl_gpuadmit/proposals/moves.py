@@ -1,0 +1,80 @@
+"""Proposes which one or two running pods to move or stop so that the workload finds a node."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+
+from kubectl_gpuadmit.cluster import NodeInfo
+from kubectl_gpuadmit.judge import State
+from kubectl_gpuadmit.kube.gpus import is_gpu
+from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.pods import priority, requests
+from kubectl_gpuadmit.proposals import Case, Proposal
+
+NODES_LOOKED_AT = 3
+
+
+def pods_moved(case: Case) -> Iterator[Proposal]:
+    """For the nodes that lack least, the smallest one or two pods whose leaving covers the lack.
+
+    Pods of a higher priority and those of DaemonSets are left alone. Deficits are whole vectors against
+    one node: a set of pods counts only if it covers every resource that is short there.
+    """
+    if case.verdict.placement != "waits":
+        return
+    short: list[tuple[int, str, dict[str, int]]] = []
+    for node in case.verdict.nodes:
+        if node.fits or any(s.permanent or s.requested is None for s in node.shortfalls):
+            continue
+        lack = {
+            s.subject: (s.requested or 0) + (s.used or 0) - (s.capacity or 0)
+            for s in node.shortfalls
+        }
+        gpus = sum(n for name, n in lack.items() if is_gpu(name))
+        short.append((gpus or 1 << 30, node.node, lack))
+    own = max((priority(group.pod) for group in case.workload.groups), default=0)
+    for _, name, lack in sorted(short, key=lambda entry: entry[:2])[:NODES_LOOKED_AT]:
+        info = case.before.cluster.nodes.get(name)
+        if info is not None:
+            yield from _on_node(info, lack, own)
+
+
+def _on_node(info: NodeInfo, lack: dict[str, int], own: int) -> Iterator[Proposal]:
+    movable = sorted(
+        (pod for pod in info.pods if priority(pod) <= own and not _of_daemonset(pod)),
+        key=lambda pod: (_gpus(pod), pod.namespace, pod.name),
+    )
+    for size in (1, 2):
+        for chosen in itertools.combinations(movable, size):
+            if all(
+                sum(requests(pod).get(name, 0) for pod in chosen) >= n for name, n in lack.items()
+            ):
+                names = " and ".join(f"{pod.namespace}/{pod.name}" for pod in chosen)
+                yield Proposal(
+                    summary=f"move {names} away from {info.name}",
+                    topic="moves",
+                    cost=60 + 5 * size,
+                    command=" && ".join(
+                        f"kubectl -n {pod.namespace} delete pod {pod.name}" for pod in chosen
+                    ),
+                    change=_without(chosen),
+                )
+                return
+
+
+def _without(pods: Iterable[Pod]) -> Callable[[State], State]:
+    def change(state: State) -> State:
+        for pod in pods:
+            state.cluster.remove("Pod", pod.namespace, pod.name)
+        return state
+
+    return change
+
+
+def _of_daemonset(pod: Pod) -> bool:
+    return any(o.kind == "DaemonSet" and o.controller for o in pod.metadata.ownerReferences or ())
+
+
+def _gpus(pod: Pod) -> int:
+    return sum(n for name, n in requests(pod).items() if is_gpu(name))

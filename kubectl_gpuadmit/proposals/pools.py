@@ -1,0 +1,77 @@
+"""Proposes another pool of the policy: its node selector, and tolerations for what its nodes carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubectl_gpuadmit.cluster import Cluster, NodeInfo
+from kubectl_gpuadmit.kube.objects import Taint
+from kubectl_gpuadmit.kube.selectors import tolerates
+from kubectl_gpuadmit.kube.workloads import PodGroup
+from kubectl_gpuadmit.proposals import Case, Proposal
+
+
+def other_pool(case: Case) -> Iterator[Proposal]:
+    """For each pool that the workload does not name already, one proposal over all its pod groups."""
+    policy = case.terms.policy
+    keys = {key for pool in policy.pools for key in pool.nodeSelector}
+    for pool in policy.pools:
+        nodes = _nodes(case.before.cluster, pool.nodeSelector)
+        ops: list[dict[str, Any]] = []
+        for group in case.workload.groups:
+            selector = group.pod.spec.nodeSelector or {}
+            if group.pointer == "-" or all(
+                selector.get(k) == v for k, v in pool.nodeSelector.items()
+            ):
+                ops = []
+                break
+            wanted = {k: v for k, v in selector.items() if k not in keys} | pool.nodeSelector
+            ops.append(_add(group, "nodeSelector", dict(wanted)))
+            ops += _tolerations(group, nodes)
+        if nodes and ops:
+            yield Proposal(
+                summary=f"pool {pool.name} instead ({len(nodes)} nodes)",
+                topic="pool",
+                cost=20,
+                patch=tuple(ops),
+            )
+
+
+def _nodes(cluster: Cluster, selector: dict[str, str]) -> list[NodeInfo]:
+    return [
+        info
+        for info in cluster.nodes.values()
+        if all(info.labels.get(key) == value for key, value in selector.items())
+    ]
+
+
+def _tolerations(group: PodGroup, nodes: list[NodeInfo]) -> Iterator[dict[str, Any]]:
+    """What every node of the pool carries and the pod does not tolerate yet."""
+    if not nodes:
+        return
+    common = [
+        taint
+        for taint in nodes[0].taints
+        if taint.effect in ("NoSchedule", "NoExecute")
+        and all(taint in info.taints for info in nodes)
+    ]
+    present = list(group.template.get("spec", {}).get("tolerations") or ())
+    added = [_toleration(t) for t in common if not tolerates(group.pod, t)]
+    if added:
+        yield _add(group, "tolerations", present + added)
+
+
+def _toleration(taint: Taint) -> dict[str, str]:
+    if taint.value:
+        return {
+            "key": taint.key,
+            "operator": "Equal",
+            "value": taint.value,
+            "effect": taint.effect,
+        }
+    return {"key": taint.key, "operator": "Exists", "effect": taint.effect}
+
+
+def _add(group: PodGroup, name: str, value: Any) -> dict[str, Any]:
+    return {"op": "add", "path": f"{group.pointer}/spec/{name}", "value": value}

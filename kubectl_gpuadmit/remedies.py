@@ -1,0 +1,145 @@
+"""Searches for the smallest change that admits and places a workload, by trying each on the engine.
+
+A candidate is a change of the user's manifest (RFC 6902), or of the cluster together with the command
+that would make it. Candidates are tried alone, then in pairs, then in threes, cheapest first; what is
+printed was judged again from the changed manifest on, in the very state that the workload met, and came
+out admitted and placed. Nothing else is ever suggested.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct, structs
+from msgspec.json import encode
+
+from kubectl_gpuadmit import proposals
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.errors import GpuAdmitError
+from kubectl_gpuadmit.judge import judge
+from kubectl_gpuadmit.kube.workloads import expand
+from kubectl_gpuadmit.proposals import Case, Proposal
+from kubectl_gpuadmit.verdict import Outcome, Remedy, Skipped, Verdict
+
+ENOUGH = 3
+"""Remedies to show: more are read by nobody at 2:47."""
+
+
+class Budget(Struct):
+    """How often the engine may still be re-run; shared by all workloads of a run.
+
+    A run costs about as much as the cluster has nodes, so large clusters get fewer tries.
+    """
+
+    per_workload: int
+    left: int
+
+    @classmethod
+    def for_cluster(cls, cluster: Cluster) -> Budget:
+        per_workload = max(16, min(80, 40_000 // max(1, len(cluster.nodes))))
+        return cls(per_workload=per_workload, left=per_workload * 12)
+
+
+def wanted(verdict: Verdict) -> bool:
+    """True where a change could help: refused, or with no node now."""
+    return verdict.admission == "denied" or verdict.placement in ("never", "waits")
+
+
+def search(
+    case: Case,
+    namespace: str,
+    budget: Budget,
+) -> tuple[Remedy, ...]:
+    """Up to ENOUGH verified remedies, the smallest first.
+
+    Tried in ``case.before``, the state that the workload met. Changes that contain a remedy already found are not
+    tried: they would be larger.
+    """
+    candidates = _distinct(proposals.for_verdict(case))
+    found: list[tuple[frozenset[int], Remedy]] = []
+    tries = min(budget.per_workload, budget.left)
+    for chosen in _combinations(candidates):
+        if tries == 0 or len(found) == ENOUGH:
+            break
+        indexes = frozenset(chosen)
+        if any(done <= indexes for done, _ in found):
+            continue
+        parts = [candidates[index] for index in chosen]
+        if not _compatible(parts):
+            continue
+        tries -= 1
+        budget.left -= 1
+        outcome = _try(case, parts, namespace)
+        if outcome is not None:
+            found.append((indexes, _remedy(parts, outcome)))
+    return tuple(remedy for _, remedy in found)
+
+
+def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
+    """The outcome of the changed manifest in the changed cluster if it is admitted and placed."""
+    import jsonpatch
+
+    ops = [op for part in parts for op in part.patch]
+    state = case.before
+    data = case.document.data
+    try:
+        if ops:
+            data = jsonpatch.apply_patch(data, ops, in_place=False)
+        for part in parts:
+            if part.change is not None:
+                state = part.change(state.fork() if state is case.before else state)
+        changed = expand(
+            structs.replace(case.document, data=data),
+            declared=case.terms.policy.declared_kinds,
+            namespace=namespace,
+            cluster=state.cluster,
+        )
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, GpuAdmitError):
+        return None
+    if isinstance(changed, Skipped) or not any(group.count for group in changed.groups):
+        return None
+    verdict, _ = judge(changed, state, case.terms)
+    admitted = verdict.admission in ("admitted", "mutated")
+    return verdict.outcome if admitted and verdict.placement == "fits" else None
+
+
+def _remedy(parts: list[Proposal], outcome: Outcome) -> Remedy:
+    return Remedy(
+        summary="; ".join(part.summary for part in parts),
+        patch=tuple(op for part in parts for op in part.patch),
+        command=" && ".join(part.command for part in parts if part.command),
+        cost=sum(part.cost for part in parts),
+        verified=True,
+        result=outcome,
+    )
+
+
+def _combinations(candidates: list[Proposal]) -> Iterator[tuple[int, ...]]:
+    """Indexes of one, two or three candidates, by total cost, then by number, then in order."""
+    heap: list[tuple[int, int, tuple[int, ...]]] = []
+    for size in (1, 2, 3):
+        for chosen in itertools.combinations(range(len(candidates)), size):
+            cost = sum(candidates[index].cost for index in chosen) + 10 * (size - 1)
+            heap.append((cost, size, chosen))
+    heapq.heapify(heap)
+    while heap:
+        yield heapq.heappop(heap)[2]
+
+
+def _compatible(parts: list[Proposal]) -> bool:
+    """No two answers to the same question, no two changes of the same place."""
+    topics = [part.topic for part in parts]
+    paths = [str(op["path"]) for part in parts for op in part.patch]
+    return len(set(topics)) == len(topics) and len(set(paths)) == len(paths)
+
+
+def _distinct(proposed: Iterable[Proposal]) -> list[Proposal]:
+    """Each change once, cheapest first, at most 18 (three of 18 are 987 combinations)."""
+    seen: dict[bytes, Proposal] = {}
+    for one in sorted(proposed, key=lambda p: (p.cost, p.summary)):
+        identity: Any = (one.patch, one.command)
+        seen.setdefault(encode(identity), one)
+    return list(seen.values())[:18]

@@ -1,0 +1,59 @@
+"""What pure modules may not import, and what no module may be called."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "kubectl_gpuadmit"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+IMPURE = ("adapters", "cli")
+FORBIDDEN = {
+    "os", "time", "random", "socket", "subprocess", "logging", "pathlib", "tempfile", "sys",
+    "urllib", "http", "threading", "asyncio", "kubernetes", "pynvml", "typer", "click",
+    "slack_sdk", "requests", "aiohttp",
+}  # fmt: skip
+VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
+
+
+def imported(module: Path) -> set[str]:
+    """Top-level packages that a module imports, at any depth of its code."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+def inside(module: Path) -> str:
+    return module.relative_to(PACKAGE).parts[0]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: str(m.relative_to(PACKAGE)))
+def test_pure_modules_touch_nothing_outside(module: Path) -> None:
+    if inside(module) in IMPURE:
+        assert module.exists()
+        return
+    assert imported(module) & FORBIDDEN == set()
+
+
+def test_rich_is_imported_where_text_is_made_and_nowhere_else() -> None:
+    users = {inside(m) for m in MODULES if "rich" in imported(m)}
+    assert users <= {"render", "cli"}
+
+
+def test_no_module_has_a_vague_name() -> None:
+    assert {m.stem for m in MODULES} & VAGUE == set()
+
+
+def test_every_module_says_in_its_docstring_what_it_knows() -> None:
+    silent = [
+        str(m.relative_to(PACKAGE))
+        for m in MODULES
+        if not ast.get_docstring(ast.parse(m.read_text("utf-8")))
+    ]
+    assert silent == []
