@@ -34,7 +34,11 @@ AGE = re.compile(r"\b[\d,]+ \w+ old\b")
 
 def run(command: str) -> tuple[str, int]:
     """What one `kubectl gpu-admit …` prints at 80 columns without colour, and its exit code."""
-    words = shlex.split(command)
+    words = [
+        name
+        for word in shlex.split(command)
+        for name in (sorted(map(_shown, ROOT.glob(word))) if "*" in word else [word])
+    ]
     if words[:2] != ["kubectl", "gpu-admit"]:
         raise ValueError(f"a transcript may only call kubectl gpu-admit: {command}")
     done = subprocess.run(
@@ -49,6 +53,10 @@ def run(command: str) -> tuple[str, int]:
     )
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     return "\n".join(lines).strip("\n"), done.returncode
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
 def transcript(block: str) -> str:
