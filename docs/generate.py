@@ -27,7 +27,7 @@ WITH_TRANSCRIPTS = ("README.md", "examples/README.md", "docs/runbook.md", "docs/
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"<!-- rules -->\n.*?<!-- /rules -->", re.DOTALL)
 GENERATED = "<!-- written by `make docs` -->\n"
-PROGRAM = "import sys; from kubectl_gpuadmit.cli.main import main; main()"
+PROGRAM = "import sys; from kubectl_gpuadmit.cli.main import main; sys.exit(main())"
 SECONDS = re.compile(r"\b\d+(\.\d+)? m?s$", re.MULTILINE)
 
 

@@ -45,7 +45,8 @@ def mutate(
     """The pod as it would be stored, what refuses it on the way, and what could not be told.
 
     ``plugins`` names admission plugins that are on besides the default ones. A pod with quantities
-    that cannot be read comes back unchanged: ``validate`` says why. Doing it twice changes nothing.
+    that cannot be read comes back unchanged: ``validate`` says why. Always start from the pod as the
+    controller would send it: label keys that were merged once would be merged again.
     """
     if validation_resources.unreadable(pod):
         return Admitted(pod)

@@ -119,11 +119,11 @@ def prepare(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
 def _merged(
     selector: LabelSelector, keys: tuple[str, ...], operator: str, labels: dict[str, str]
 ) -> LabelSelector:
-    """Adding the same term twice changes nothing: a template read back from a cluster has it already."""
-    have = selector.matchExpressions or ()
-    terms = (LabelSelectorRequirement(k, operator, (labels[k],)) for k in keys if k in labels)
-    more = tuple(term for term in terms if term not in have)
-    return replace(selector, matchExpressions=have + more) if more else selector
+    """Appended without a look at what is there: validation refuses a key that occurs twice."""
+    terms = tuple(LabelSelectorRequirement(k, operator, (labels[k],)) for k in keys if k in labels)
+    if not terms:
+        return selector
+    return replace(selector, matchExpressions=(selector.matchExpressions or ()) + terms)
 
 
 def _term(term: PodAffinityTerm, labels: dict[str, str]) -> PodAffinityTerm:

@@ -23,7 +23,7 @@ from kubectl_gpuadmit.admission.field_errors import (
     required,
     unsupported,
 )
-from kubectl_gpuadmit.admission.refusal import refusal, shown_name
+from kubectl_gpuadmit.admission.refusal import refusal, stored_name
 from kubectl_gpuadmit.kube import names
 from kubectl_gpuadmit.kube.objects import Container, Pod, ResourceRequirements, Volume
 from kubectl_gpuadmit.verdict import Evidence, Finding
@@ -75,7 +75,7 @@ def errors(pod: Pod) -> list[FieldError]:
 
 def findings(pod: Pod, *, owner: str = "Pod") -> tuple[Finding, ...]:
     """One finding for each complaint. ``owner`` is the workload's kind, which may narrow the fields."""
-    name = shown_name(pod)
+    name = stored_name(pod)
     complaints = validation_resources.unreadable(pod)
     removed = tuple(_removed(pod))
     if complaints:
@@ -116,7 +116,7 @@ def _restart(pod: Pod, owner: str) -> Iterator[Finding]:
         text = 'valid values: "OnFailure", "Never"'
         error = required("invalid/restart-policy", where, text)
     if error is not None:
-        name = shown_name(pod)
+        name = stored_name(pod)
         yield refusal(
             error.reason,
             f"{owner} is invalid: {error.text}",

@@ -24,6 +24,7 @@ Place = Callable[[str], Spot]
 Shift = Callable[[int, int], Spot]
 
 NO_REASONS: Mapping[str, str] = {}
+DERIVED = frozenset({"policy-does-nothing", "policy-never-matches", "policy-pools-overlap"})
 START = "kubectl gpu-admit policy init writes one to start from"
 
 
@@ -74,6 +75,8 @@ class Reading:
         self.problems: list[Problem] = []
         self.place: Place = lambda _: (0, 0)
         self.prefix = ""
+        self.unsound: list[str] = []
+        """Pointers of the errors so far."""
         self.list_name = "static"
         """Key of the list that ``policy.static`` was read from."""
 
@@ -90,7 +93,14 @@ class Reading:
         hint: str = "",
         severity: Severity = "error",
     ) -> None:
-        """Notes one problem at a pointer into the policy's own data."""
+        """Notes one problem at a pointer into the policy's own data.
+
+        What an entry as a whole lacks is not said of one that has errors inside: it may be there.
+        """
+        if ref in DERIVED and any(_within(unsound, pointer) for unsound in self.unsound):
+            return
+        if severity == "error":
+            self.unsound.append(pointer)
         line, column = self.place(pointer)
         field = self.prefix + dotted(pointer)
         self.problems.append(Problem(severity, ref, message, self.file, line, column, field, hint))
@@ -190,6 +200,10 @@ class Reading:
             return None
         clean = sound(data, schema.policy_schema(REGISTRY, self.catalogue), "", self.report)
         return None if clean is UNSOUND else builder.policy(clean, self.file)
+
+
+def _within(pointer: str, entry: str) -> bool:
+    return pointer == entry or pointer.startswith(entry + "/")
 
 
 def _shift(raw: bytes, text: str, line: int) -> Shift:

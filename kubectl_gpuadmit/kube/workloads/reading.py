@@ -14,16 +14,28 @@ import msgspec
 
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import Pod
-from kubectl_gpuadmit.kube.workloads.access import INT32, Access, Lookup, ManifestDocument, kind_of
+from kubectl_gpuadmit.kube.workloads.access import (
+    INT32,
+    Access,
+    ManifestDocument,
+    ObjectSource,
+    kind_of,
+)
 from kubectl_gpuadmit.kube.workloads.model import PodGroup
 from kubectl_gpuadmit.kube.workloads.placeholders import unresolved
 from kubectl_gpuadmit.kube.workloads.pointers import token
 
-__all__ = ["INT32", "Lookup", "ManifestDocument", "Reading"]
+__all__ = ["INT32", "ManifestDocument", "ObjectSource", "Reading"]
 
 
 class Reading(Access):
     """What a kind's reader fills: ``group`` once for each kind of pod, ``charge`` for the rest."""
+
+    def __init__(
+        self, document: ManifestDocument, *, namespace: str, cluster: ObjectSource | None = None
+    ) -> None:
+        super().__init__(document, namespace=namespace, cluster=cluster)
+        self.groups: list[PodGroup] = []
 
     def group(
         self,

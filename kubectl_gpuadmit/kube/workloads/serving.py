@@ -86,6 +86,7 @@ def _nim(reading: Reading, at: str, role: str, base: str) -> None:
             f"GPUs of {base}: it names none, so the NIM operator takes the number from the model "
             "profile",
             hint=f"write nvidia.com/gpu under {at}/resources/limits",
+            level="deny",
         )
     reading.charge("deployments.apps")
     reading.charge("replicasets.apps")
@@ -193,6 +194,7 @@ def kaito_workspace(reading: Reading) -> None:
     reading.unknown(
         f"pods of preset {preset or '(none named)'}: KAITO decides their number and GPUs",
         hint="check the StatefulSet or Deployment that KAITO makes of it",
+        level="deny",
     )
 
 
@@ -233,6 +235,7 @@ def kubeai_model(reading: Reading) -> None:
     reading.unknown(
         f"resource profile {profile}: it lies in KubeAI's configuration",
         hint="check the pods that KubeAI makes of it",
+        level="deny",
     )
 
 
