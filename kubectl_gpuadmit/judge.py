@@ -151,7 +151,8 @@ def _judge_group(
                 case Unknown():
                     unknowns.append(_unknown(found, rule, terms))
         if group is not ask.group:  # the next rule sees what this one has made of the pod
-            ask = structs.replace(ask, group=group, pod=group.pod)
+            pod = chain.mutate(group.pod, cluster).pod
+            ask = structs.replace(ask, group=group, pod=pod)
     if ops:
         first = chain.mutate(group.pod, cluster)
         pod = first.pod
