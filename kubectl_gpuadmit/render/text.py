@@ -96,7 +96,7 @@ def _by(mutation: Mutation) -> str:
 
 def _diff(page: Page, mutation: Mutation) -> None:
     style = {"+": GREEN, "-": RED, " ": DIM}
-    for line in diff.lines(mutation, width=page.width - 10):
+    for line in diff.lines(mutation, width=page.width - 8):
         bare = line.text.strip()
         deep = "  " + line.text[: len(line.text) - len(line.text.lstrip(" "))]
         head = [("    ", ""), (f"{line.sign} ", style[line.sign]), (deep, "")]
@@ -170,9 +170,9 @@ def _why(page: Page, verdict: Verdict, *, details: bool, position: Position | No
 
 
 def finding_mark(finding: Finding) -> str:
-    """✗ for what blocks for good, ! for what waits or warns, · for what is only recorded."""
+    """✗ for what refuses, ! for what waits or warns, · for what is only recorded."""
     if finding.level == "deny":
-        return "no" if finding.permanent else "warn"
+        return "no" if finding.permanent or stage(finding) == "admission" else "warn"
     return "warn" if finding.level == "warn" else "note"
 
 
