@@ -128,7 +128,7 @@ class Cluster:
         self._objects: dict[str, dict[Key, KubeObject]] = {}
         self._owned: set[str] = set()
         self._known: set[str] = set()
-        self._pods_by_namespace: dict[str, tuple[Pod, ...]] | None = None
+        self._pods_by_namespace: dict[str, tuple[Pod, ...]] = {}
         self.nominated: dict[str, tuple[Pod, ...]] = {}
         """Node name -> pods that preempted others there and wait for the place to become free."""
         self.static_memo: dict[Any, Any] = {}
@@ -146,13 +146,16 @@ class Cluster:
         cluster._owned.update(by_kind)
         cluster._known.update(by_kind)
         on_node: dict[str, list[Pod]] = {}
-        for pod in by_kind.get("Pod", {}).values():
+        in_namespace: dict[str, list[Pod]] = {}
+        for (namespace, _), pod in by_kind.get("Pod", {}).items():
             assert isinstance(pod, Pod)
+            in_namespace.setdefault(namespace, []).append(pod)
             name = pod.spec.nodeName
             if name and pod.status.phase not in ("Succeeded", "Failed"):
                 on_node.setdefault(name, []).append(pod)
             elif not name and pod.status.nominatedNodeName:
                 cluster._nominate(pod)
+        cluster._pods_by_namespace = {ns: tuple(pods) for ns, pods in in_namespace.items()}
         for _, node in sorted(by_kind.get("Node", {}).items()):
             assert isinstance(node, Node)
             cluster.nodes[node.name] = NodeInfo(node, tuple(on_node.get(node.name, ())))
@@ -194,12 +197,7 @@ class Cluster:
             yield obj
 
     def pods_in(self, namespace: str) -> tuple[Pod, ...]:
-        """Pods of one namespace. The first question goes through all pods, later ones do not."""
-        if self._pods_by_namespace is None:
-            groups: dict[str, list[Pod]] = {}
-            for pod in self.pods():
-                groups.setdefault(pod.namespace, []).append(pod)
-            self._pods_by_namespace = {ns: tuple(pods) for ns, pods in groups.items()}
+        """Pods of one namespace in insertion order, at the cost of one look-up."""
         return self._pods_by_namespace.get(namespace, ())
 
     def namespace(self, name: str) -> Namespace | None:
@@ -295,7 +293,5 @@ class Cluster:
         self, namespace: str, *, added: Pod | None = None, removed: Pod | None = None
     ) -> None:
         index = self._pods_by_namespace
-        if index is None:
-            return
         pods = tuple(pod for pod in index.get(namespace, ()) if pod is not removed)
         self._pods_by_namespace = {**index, namespace: (*pods, added) if added else pods}
