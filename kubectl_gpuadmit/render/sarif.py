@@ -91,7 +91,7 @@ def _result(
     seen[key] = seen.get(key, 0) + 1
     printed = hashlib.sha256(f"{key}|{seen[key]}".encode("utf-8", "replace")).hexdigest()[:32]
     return {
-        "ruleId": finding.reason,
+        "ruleId": clean(finding.reason),
         "level": _LEVELS[finding.level],
         "message": {"text": clean(message)},
         "locations": [_location(verdict, finding, position)],
