@@ -6,8 +6,6 @@ it. It says what each node has against the pod; it does not choose, explain or p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import pods as podlib
 from kubectl_gpuadmit.kube.objects import Pod
@@ -82,6 +80,7 @@ class Cycle:
             InterPod.of(cluster, pod),
         )
         self._wide: tuple[Wide, ...] = tuple(f for f in wide if f is not None)
+        self._nominated = {} if lenient else _nominated(cluster, pod)
 
     def _kept(self, found: tuple[Shortfall, ...]) -> tuple[Shortfall, ...]:
         return tuple(s for s in found if not s.until) if self._lenient and found else found
@@ -91,12 +90,28 @@ class Cycle:
     def verdicts(self) -> tuple[NodeVerdict, ...]:
         """Every node's answer, in name order."""
         base = self._synced().verdicts()
-        if not self._wide and not self.rejections:
-            return base
-        infos = self.cluster.nodes.values()
-        return tuple(
-            self._widened(verdict, info) for verdict, info in zip(base, infos, strict=True)
-        )
+        if self._wide or self.rejections:
+            infos = self.cluster.nodes.values()
+            base = tuple(
+                self._widened(verdict, info) for verdict, info in zip(base, infos, strict=True)
+            )
+        for name in self._nominated:
+            i = self._positions[name]
+            found = self._beside_nominated(self.cluster.nodes[name])
+            if found:
+                base = (*base[:i], NodeVerdict(name, False, found), *base[i + 1 :])
+        return base
+
+    def _beside_nominated(self, info: NodeInfo) -> tuple[Shortfall, ...]:
+        """What the node has against the pod once those who preempted for it have moved in.
+
+        The scheduler asks its filters with and without them, and needs both to pass
+        (RunFilterPluginsWithNominatedPods); without them is what the board knows.
+        """
+        trial = self.what_if(info)
+        for pod in self._nominated[info.name]:
+            trial.put_back(pod)
+        return trial.shortfalls()
 
     def _widened(self, verdict: NodeVerdict, info: NodeInfo) -> NodeVerdict:
         more = (*self.rejections, *self._judge_wide(info, self._wide))
@@ -108,19 +123,15 @@ class Cycle:
         """The feasible node that the model chooses, None where there is none."""
         if self.rejections:
             return None
-        if not self._wide:
+        if not self._wide and not self._nominated:
             return self._synced().best()
         for info in self._synced().feasible():
-            if not self._judge_wide(info, self._wide):
-                return info
+            if self._judge_wide(info, self._wide):
+                continue
+            if info.name in self._nominated and self._beside_nominated(info):
+                continue
+            return info
         return None
-
-    def feasible(self) -> Iterator[NodeInfo]:
-        """All feasible nodes, best first."""
-        if not self.rejections:
-            for info in self._synced().feasible():
-                if not self._judge_wide(info, self._wide):
-                    yield info
 
     def _synced(self) -> boards.Board:
         """Other cycles may have shown the shared board another cluster since."""
@@ -186,6 +197,23 @@ class WhatIf:
 
     def shortfalls(self) -> tuple[Shortfall, ...]:
         return self._cycle.on_node(self.info, self._wide)
+
+
+def _nominated(cluster: Cluster, pod: Pod) -> dict[str, tuple[Pod, ...]]:
+    """Waiting pods of the same or a higher priority to whom a node is promised."""
+    if not cluster.nominated:
+        return {}
+    own = podlib.priority(pod)
+    found = {}
+    for name, waiting in cluster.nominated.items():
+        others = tuple(
+            p
+            for p in waiting
+            if podlib.priority(p) >= own and (p.namespace, p.name) != (pod.namespace, pod.name)
+        )
+        if others and name in cluster.nodes:
+            found[name] = others
+    return found
 
 
 def _in_order(found: tuple[Shortfall, ...]) -> tuple[Shortfall, ...]:
