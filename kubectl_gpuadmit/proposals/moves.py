@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import structs
 
+from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.gpus import is_gpu
@@ -36,11 +37,14 @@ def pods_moved(case: Case) -> Iterator[Proposal]:
         }
         gpus = sum(n for name, n in lack.items() if is_gpu(name))
         short.append((gpus or 1 << 30, node.node, lack))
-    own = max((priority(group.pod) for group in case.workload.groups), default=0)
+    cluster = case.before.cluster
+    own = max(
+        (priority(chain.mutate(group.pod, cluster).pod) for group in case.workload.groups), default=0
+    )
     for _, name, lack in sorted(short, key=lambda entry: entry[:2])[:NODES_LOOKED_AT]:
-        info = case.before.cluster.nodes.get(name)
+        info = cluster.nodes.get(name)
         if info is not None:
-            yield from _on_node(case.before.cluster, info, lack, own)
+            yield from _on_node(cluster, info, lack, own)
 
 
 def _on_node(
