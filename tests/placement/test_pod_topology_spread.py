@@ -41,7 +41,9 @@ def web(name: str, on: str, **more: Any) -> Pod:
 def refusing(given: Cluster, asking: Pod) -> dict[str, str]:
     """Node -> reasons of the spread filter, without the common words."""
     return {
-        name: ", ".join(reason.replace(FULL, "").strip() or subject for _, reason, _, subject in all_)
+        name: ", ".join(
+            reason.replace(FULL, "").strip() or subject for _, reason, _, subject in all_
+        )
         for name, all_ in told(given, asking).items()
         if all_
     }

@@ -279,7 +279,7 @@ class InterPod:
                 REASON_AFFINITY,
                 "placement/pod-affinity",
                 permanent=True,
-                until=_UNTIL,
+                until="" if self._self_match else _UNTIL,  # a group need not wait for others
                 subject=f"{term.selector} in {term.key}={info.labels[term.key]}",
             )
             for term in absent
