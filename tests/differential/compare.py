@@ -24,8 +24,9 @@ def admission(case: Json, referee: Json) -> list[str]:
         return ["unknown"]
     found: list[str] = []
     if own["allowed"] != theirs["allowed"] or own.get("check") != theirs.get("check"):
-        found.append(f"kubernetes: {outcome(theirs)}")
-        found.append(f"ours:       {outcome(own)} {own.get('texts', '')}")
+        found.append(f"kubernetes {verdict(theirs)}, ours {verdict(own)}")
+        found.append(f"kubernetes: {theirs.get('bare', '')}")
+        found.append(f"ours:       {own.get('texts', '')}")
     elif not own["allowed"]:
         texts = own["texts"]
         expected = theirs_texts(theirs)
@@ -39,7 +40,7 @@ def admission(case: Json, referee: Json) -> list[str]:
             if not found:
                 found.append(f"kubernetes: {expected}; ours: {texts}")
     else:
-        for name, amounts in theirs["used"].items():
+        for name, amounts in theirs.get("used", {}).items():
             if tidied(amounts) != tidied(own["used"].get(name, {})):
                 found.append(f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}")
     stored = theirs.get("pod")
@@ -53,10 +54,8 @@ def tidied(amounts: Json) -> Json:
     return {key: ours.tidy(value, amounts=True) for key, value in sorted(amounts.items())}
 
 
-def outcome(answer: Json) -> str:
-    if answer["allowed"]:
-        return "allowed"
-    return f"refused by {answer.get('check')}: {answer.get('bare', '')}".rstrip(": ")
+def verdict(answer: Json) -> str:
+    return "allows" if answer["allowed"] else f"refuses by {answer.get('check')}"
 
 
 def theirs_texts(theirs: Json) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import yaml
 
 from tests.controlplane.referee_client import Referee
@@ -48,9 +51,19 @@ def differs(referee: Referee, family: str, case: Json) -> list[str]:
     """Differences of one case; [] also where the referee cannot read the case (shrinking makes such)."""
     try:
         answer = referee.ask(compare.QUESTIONS[family], case)
-        return compare.COMPARE[family](case, answer)
-    except (RuntimeError, KeyError, TypeError, ValueError):
+    except RuntimeError:
         return []
+    return judged(family, case, answer)
+
+
+def judged(family: str, case: Json, answer: Json) -> list[str]:
+    """Differences; a crash of ours is one, a case that our decoder refuses (shrinking makes such) is not."""
+    try:
+        return compare.COMPARE[family](case, answer)
+    except msgspec.ValidationError:
+        return []
+    except Exception:
+        return ["ours crashed: " + traceback.format_exc(limit=-2).strip().replace("\n", " | ")]
 
 
 def run(referee: Referee, family: str, cases: int, seed: str, *, stop_after: int = 1000) -> Outcome:
@@ -60,7 +73,7 @@ def run(referee: Referee, family: str, cases: int, seed: str, *, stop_after: int
         answers = referee.ask_all(compare.QUESTIONS[family], batch)
         for number, (case, answer) in enumerate(zip(batch, answers, strict=True), start=begin):
             outcome.cases += 1
-            found = compare.COMPARE[family](case, answer)
+            found = judged(family, case, answer)
             if found == ["unknown"]:
                 outcome.unknown += 1
             elif found:
@@ -72,7 +85,7 @@ def run(referee: Referee, family: str, cases: int, seed: str, *, stop_after: int
 
 
 def minimal(referee: Referee, family: str, case: Json) -> Json:
-    """Shrinks towards the same kind of difference: the first line's words before the first colon."""
+    """Shrinks towards the same kind of difference."""
     first = kind_of(differs(referee, family, case))
 
     def same(smaller: Json) -> bool:
@@ -83,7 +96,11 @@ def minimal(referee: Referee, family: str, case: Json) -> Json:
 
 
 def kind_of(found: list[str]) -> str:
-    return found[0].split(":", 1)[0] if found else ""
+    """The first line without what varies from case to case: quoted texts, names with digits, numbers."""
+    if not found:
+        return ""
+    line = re.sub(r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]", "_", found[0])
+    return re.sub(r"[-+\w./]*\d[\w./]*", "_", line)
 
 
 def as_yaml(family: str, origin: str, found: list[str], case: Json) -> str:
@@ -100,7 +117,12 @@ def stored() -> Iterator[tuple[str, str, Json]]:
 
 def report(referee: Referee, outcome: Outcome, *, most: int, store: bool) -> None:
     """Prints the first disagreements, shrunk; ``store`` keeps them as regressions."""
-    for origin, case, _ in outcome.disagreements[:most]:
+    kinds: dict[str, list[tuple[str, Json]]] = {}
+    for origin, case, found in outcome.disagreements:
+        kinds.setdefault(kind_of(found), []).append((origin, case))
+    for kind, same in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        print(f"{len(same):6} {kind}", file=sys.stderr)
+    for origin, case in [same[0] for same in kinds.values()][:most]:
         small = minimal(referee, outcome.family, case)
         text = as_yaml(outcome.family, origin, differs(referee, outcome.family, small), small)
         print("---\n" + text)
