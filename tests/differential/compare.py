@@ -91,7 +91,78 @@ def differences(path: str, theirs: Any, own: Any) -> list[str]:
     return [] if theirs == own else [f"stored pod {path}: kubernetes {theirs!r}, ours {own!r}"]
 
 
-COMPARE = {"admission": admission}
+# -- placement ----------------------------------------------------------------------------------------
+
+UNRESOLVABLE = "UnschedulableAndUnresolvable"
+RESTRICTED = "filtered by PreFilter"
+"""What the referee says of nodes that PreFilter's result leaves out: no filter was asked there."""
+
+
+def placement(case: Json, referee: Json) -> list[str]:
+    """Feasible nodes; the first refusing filter, its reasons and permanence; each filter on its own."""
+    theirs, own = referee["placement"], ours.placement(case)
+    if own["unknown"]:
+        return ["unknown"]
+    found: list[str] = []
+    rejected = theirs["prefilter"]["code"] != "Success"
+    if rejected and not set(theirs["prefilter"]["reasons"]) <= set(own["rejected"]):
+        found.append(f"PreFilter: kubernetes {theirs['prefilter']}, ours {own['rejected']}")
+    if not rejected and own["rejected"]:
+        found.append(f"PreFilter: kubernetes accepts, ours {own['rejected']}")
+    promised = any(o["kind"] == "Pod" and o.get("status", {}).get("nominatedNodeName") for o in case["objects"])
+    for name, node in theirs["nodes"].items():
+        mine = own["nodes"][name]
+        fits = node["code"] == "Success"
+        if fits != mine["fits"]:
+            found.append(f"node fits: kubernetes {said(node)}, ours {mine}")
+        if fits or rejected:
+            continue
+        left_out = node.get("reasons") == [RESTRICTED]
+        if not left_out:
+            expected = (node.get("plugin", ""), sorted(node.get("reasons", [])), node["code"] == UNRESOLVABLE)
+            if expected != (mine["plugin"], mine["reasons"], mine["permanent"]):
+                found.append(f"first refusal: kubernetes {expected},"
+                             f" ours {(mine['plugin'], mine['reasons'], mine['permanent'])}")
+        if promised:
+            continue
+        for plugin in sorted(node.get("each", {}).keys() | mine["each"].keys()):
+            alone = node.get("each", {}).get(plugin)
+            expected_one = alone and {"reasons": sorted(alone.get("reasons", [])),
+                                      "permanent": alone["code"] == UNRESOLVABLE}
+            if expected_one != mine["each"].get(plugin):
+                found.append(f"{plugin} alone: kubernetes {expected_one}, ours {mine['each'].get(plugin)}")
+    if theirs.get("message", "") != own["message"] and not found:
+        found += ["scheduler message differs", f"kubernetes: {theirs.get('message', '')}", f"ours: {own['message']}"]
+    return found
+
+
+def said(node: Json) -> str:
+    return " ".join([node["code"], node.get("plugin", ""), *node.get("reasons", [])])
+
+
+def preemption(case: Json, referee: Json) -> list[str]:
+    """Nodes where preemption helps, with their victims and broken budgets; whether at all; the choice."""
+    theirs = referee["preemption"]
+    if any(node["code"] == "Success" for node in referee["placement"]["nodes"].values()):
+        return []  # nobody preempts for a pod that fits
+    own = ours.preempted(case)
+    if own["unknown"]:
+        return ["unknown"]
+    found: list[str] = []
+    for name in sorted(theirs["candidates"].keys() | own["candidates"].keys()):
+        expected, mine = theirs["candidates"].get(name), own["candidates"].get(name)
+        if expected is None or mine is None:
+            found.append(f"helps: kubernetes {expected} {theirs['refused'].get(name)}, ours {mine}")
+        elif expected != mine:
+            found.append(f"victims: kubernetes {expected}, ours {mine}")
+    if not theirs["eligible"] and theirs["reason"] not in own["message"]:
+        found.append(f"not eligible: kubernetes {theirs['reason']}, ours {own['message']}")
+    if not found and own["chosen"] and own["chosen"] not in theirs["chosen"]:
+        found.append(f"chosen node: kubernetes {theirs['chosen']}, ours {own['chosen']}")
+    return found
+
+
+COMPARE = {"admission": admission, "placement": placement, "preemption": preemption}
 WELCOME = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
     "placement": lambda answer: any(n["code"] == "Success" for n in answer["placement"]["nodes"].values()),

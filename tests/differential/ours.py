@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
-from kubectl_gpuadmit.admission import chain, quota
+from kubectl_gpuadmit.admission import chain, quota, resource_lists
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject, ObjectMeta, Pod
+from kubectl_gpuadmit.placement import message, place, preemption
+from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.verdict import Finding
 from tests.differential.vocabulary import Json
 
@@ -115,6 +117,9 @@ def comparable(pod: Pod) -> Json:
     }
 
 
+TOKEN_VOLUME = "kube-api-access-"
+"""The ServiceAccount plugin mounts its token under a generated name; we do not follow that."""
+
 AMOUNTS = ("requests", "limits", "overhead", "sizeLimit")
 
 
@@ -123,14 +128,60 @@ def tidy(value: Any, *, amounts: bool = False) -> Any:
         kept = {}
         for key, item in value.items():
             item = tidy(item, amounts=amounts or key in AMOUNTS)
-            if item not in (None, {}, [], ""):
+            if key in ("volumes", "volumeMounts"):
+                item = [one for one in item or () if not one.get("name", "").startswith(TOKEN_VOLUME)]
+            if item not in (None, {}, [], "") and (key, item) != ("hostPort", 0):
                 kept[key] = item
         return kept
     if isinstance(value, list | tuple):
         return [tidy(item, amounts=amounts) for item in value]
     if amounts and isinstance(value, str | int | float):
         try:
-            return str(quantity.parse(value))
+            return str(resource_lists.read_one(value))
         except quantity.QuantityError:
             return str(value)
     return value
+
+
+# -- placement and preemption ----------------------------------------------------------------------------
+
+
+def placement(case: Json) -> Json:
+    """Per node what the first filter says and what each filter says on its own."""
+    cluster, pod = cluster_of(case), asking(case)
+    cycle = Cycle(cluster, pod)
+    verdicts = place.node_verdicts(cluster, pod)
+    nodes: dict[str, Json] = {}
+    for verdict in verdicts:
+        name, reasons, permanent = message.first_refusal(verdict.shortfalls)
+        each: dict[str, Json] = {}
+        for shortfall in verdict.shortfalls:
+            if shortfall.code not in message.PREFILTER_CODES and shortfall.filter not in each:
+                own = tuple(s for s in verdict.shortfalls if s.filter == shortfall.filter
+                            and s.code not in message.PREFILTER_CODES)
+                _, texts, fixed = message.first_refusal(own)
+                each[shortfall.filter] = {"reasons": sorted(texts), "permanent": fixed}
+        nodes[verdict.node] = {
+            "fits": verdict.fits, "plugin": name, "reasons": sorted(reasons), "permanent": permanent, "each": each,
+        }
+    return {
+        "nodes": nodes,
+        "rejected": sorted({s.reason for s in cycle.rejections}),
+        "message": message.scheduler_message(verdicts, pod),
+        "unknown": any(u.level != "audit" for u in cycle.unknowns),
+    }
+
+
+def preempted(case: Json) -> Json:
+    cluster, pod = cluster_of(case), asking(case)
+    cycle = Cycle(cluster, pod)
+    tried = preemption.dry_run(cycle, cycle.verdicts(), now=NOW)
+    return {
+        "candidates": {
+            c.node: {"victims": [f"{v.namespace}/{v.name}" for v in c.victims], "violations": c.violations}
+            for c in tried.candidates
+        },
+        "chosen": tried.candidate.node if tried.candidate else "",
+        "message": tried.message,
+        "unknown": any(u.level != "audit" for u in cycle.unknowns),
+    }

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
@@ -255,9 +256,9 @@ type preemptionAnswer struct {
 	Candidates map[string]candidate `json:"candidates"`
 	// Refused says of each other node that was tried why preemption does not help there.
 	Refused map[string]status `json:"refused"`
-	// Chosen is Kubernetes' choice among the candidates; ties are broken at random there.
-	Chosen string `json:"chosen,omitempty"`
-	Error  string `json:"error,omitempty"`
+	// Chosen is what Kubernetes may choose among the candidates: it breaks the last tie at random.
+	Chosen []string `json:"chosen,omitempty"`
+	Error  string   `json:"error,omitempty"`
 }
 
 type candidate struct {
@@ -300,9 +301,13 @@ func askPreemption(c *casus) (any, error) {
 			reply.Refused[name] = say(statuses.Get(name))
 		}
 	}
-	if len(found) > 0 {
-		reply.Chosen = plugin.Evaluator.SelectCandidate(background, found).Name()
+	chosen := sets.New[string]()
+	for range 64 {
+		if len(found) > 0 {
+			chosen.Insert(plugin.Evaluator.SelectCandidate(background, found).Name())
+		}
 	}
+	reply.Chosen = sets.List(chosen)
 	return reply, nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sort"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiservercompatibility "k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/informers"
@@ -25,6 +27,7 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/policy/install"
 	_ "k8s.io/kubernetes/pkg/apis/resource/install"
 	_ "k8s.io/kubernetes/pkg/apis/scheduling/install"
+	schedulinghelpers "k8s.io/kubernetes/pkg/apis/scheduling/v1"
 	_ "k8s.io/kubernetes/pkg/apis/storage/install"
 )
 
@@ -75,6 +78,20 @@ var noObjects = func() *fake.Clientset {
 	return client
 }()
 
+// everywhere lists what the API server itself creates in every cluster.
+func everywhere() []runtime.Object {
+	var objects []runtime.Object
+	for _, name := range []string{"default", "kube-system", "kube-public", "kube-node-lease"} {
+		objects = append(objects, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for _, class := range schedulinghelpers.SystemPriorityClasses() {
+		defaulted := class.DeepCopy()
+		legacyscheme.Scheme.Default(defaulted)
+		objects = append(objects, defaulted)
+	}
+	return objects
+}
+
 func newWorld(raw []json.RawMessage) (*world, error) {
 	w := &world{client: noObjects}
 	w.factory = informers.NewSharedInformerFactory(noObjects, 0)
@@ -86,6 +103,12 @@ func newWorld(raw []json.RawMessage) (*world, error) {
 		w.factory.InformerFor(empty(), func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
 			return informer
 		})
+	}
+	for _, object := range everywhere() {
+		kind := reflect.TypeOf(object).Elem().Name()
+		if err := stores[kind].indexer.Add(object); err != nil {
+			return nil, err
+		}
 	}
 	for _, document := range raw {
 		var head struct {
