@@ -96,11 +96,10 @@ def minimal(referee: Referee, family: str, case: Json) -> Json:
 
 
 def kind_of(found: list[str]) -> str:
-    """The first line without what varies from case to case: quoted texts, names with digits, numbers."""
+    """The first line without what varies from case to case: numbers, and names with digits."""
     if not found:
         return ""
-    line = re.sub(r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]", "_", found[0])
-    return re.sub(r"[-+\w./]*\d[\w./]*", "_", line)
+    return re.sub(r"[-+\w./]*\d[\w./]*|'default/\w+'", "_", found[0])
 
 
 def as_yaml(family: str, origin: str, found: list[str], case: Json) -> str:

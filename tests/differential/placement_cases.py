@@ -362,7 +362,8 @@ def spread(made: Case) -> None:
 def add_peers(made: Case) -> None:
     """More pods with labels and a node, so that counts differ between the domains."""
     rng = made.rng
-    for index in range(rng.choice((1, 2, 3, 4))):
+    first = len(made.pods)
+    for index in range(first, first + rng.choice((1, 2, 3, 4))):
         peer = {
             "kind": "Pod", "apiVersion": "v1",
             "metadata": {"name": f"peer{index}", "namespace": rng.choice(("default", "default", "team-a")),
