@@ -7,6 +7,7 @@ Order: a directory named by ``GPU_ADMIT_CONTROLPLANE`` or ``KUBEBUILDER_ASSETS``
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -84,6 +85,11 @@ def compile_program(go: str, name: str, target: Path) -> None:
         unfinished.unlink(missing_ok=True)
         raise Missing(f"{name} does not build:\n{done.stderr[-2000:]}")
     unfinished.rename(target)
+    for older in BUILD.glob(f"*/{name}"):
+        if older != target:
+            older.unlink()
+            with contextlib.suppress(OSError):
+                older.parent.rmdir()
     print(f"built {name} in {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
 
 

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	v1 "k8s.io/api/core/v1"
@@ -49,6 +50,7 @@ var questions = map[string]answerer{
 	"admission":  askAdmission,
 	"quota":      askQuota,
 	"version":    func(*casus) (any, error) { return version(), nil },
+	"goroutines": func(*casus) (any, error) { return runtime.NumGoroutine(), nil },
 }
 
 func main() {
@@ -98,6 +100,11 @@ func answer(line []byte) (result map[string]any) {
 		return result
 	}
 	c := &casus{world: world, raw: q.Pod}
+	defer func() {
+		if c.scheduler != nil {
+			c.scheduler.close()
+		}
+	}()
 	for _, name := range q.Ask {
 		ask, known := questions[name]
 		if !known {
