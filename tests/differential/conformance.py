@@ -130,4 +130,7 @@ def report(referee: Referee, outcome: Outcome, *, most: int, store: bool) -> Non
             name = f"{outcome.family}-{origin.replace(' ', '-')}.yaml"
             (REGRESSIONS / name).write_text(text, encoding="utf-8")
     share = 100 * outcome.welcome / max(1, outcome.cases)
-    print(f"{share:.0f} % of the cases are feasible, admitted or solved by preemption", file=sys.stderr)
+    print(
+        f"{share:.0f} % of the cases are feasible, admitted or solved by preemption",
+        file=sys.stderr,
+    )

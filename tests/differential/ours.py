@@ -20,9 +20,28 @@ from tests.differential.vocabulary import Json
 NOW = dt.datetime(2026, 11, 29, 12, 0, 5, tzinfo=dt.UTC)
 ALL_KINDS = (
     *KNOWN_KINDS,
-    *("CSIDriver", "CSIStorageCapacity", "ResourceSlice", "ResourceClaim", "DeviceClass", "DeviceTaintRule"),
-    *("Deployment", "ReplicaSet", "Job", "Service", "Secret", "VolumeAttributesClass", "ResourceClaimTemplate"),
-    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"),
+    *(
+        "CSIDriver",
+        "CSIStorageCapacity",
+        "ResourceSlice",
+        "ResourceClaim",
+        "DeviceClass",
+        "DeviceTaintRule",
+    ),
+    *(
+        "Deployment",
+        "ReplicaSet",
+        "Job",
+        "Service",
+        "Secret",
+        "VolumeAttributesClass",
+        "ResourceClaimTemplate",
+    ),
+    *(
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+    ),
     *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration"),
 )
 
@@ -85,7 +104,11 @@ def admission(case: Json) -> Json:
             row.quota.name: {key: str(amount) for key, amount in row.used.items()}
             for row in ledger.rows(pod.namespace)
         }
-    answer: Json = {"allowed": not findings, "unknown": bool(unknowns), "pod": comparable(mutated.pod)}
+    answer: Json = {
+        "allowed": not findings,
+        "unknown": bool(unknowns),
+        "pod": comparable(mutated.pod),
+    }
     if findings:
         first = findings[0]
         family = first.reason.split("/", 1)[0]
@@ -129,7 +152,9 @@ def tidy(value: Any, *, amounts: bool = False) -> Any:
         for key, item in value.items():
             item = tidy(item, amounts=amounts or key in AMOUNTS)
             if key in ("volumes", "volumeMounts"):
-                item = [one for one in item or () if not one.get("name", "").startswith(TOKEN_VOLUME)]
+                item = [
+                    one for one in item or () if not one.get("name", "").startswith(TOKEN_VOLUME)
+                ]
             if item not in (None, {}, [], "") and (key, item) != ("hostPort", 0):
                 kept[key] = item
         return kept
@@ -157,12 +182,19 @@ def placement(case: Json) -> Json:
         each: dict[str, Json] = {}
         for shortfall in verdict.shortfalls:
             if shortfall.code not in message.PREFILTER_CODES and shortfall.filter not in each:
-                own = tuple(s for s in verdict.shortfalls if s.filter == shortfall.filter
-                            and s.code not in message.PREFILTER_CODES)
+                own = tuple(
+                    s
+                    for s in verdict.shortfalls
+                    if s.filter == shortfall.filter and s.code not in message.PREFILTER_CODES
+                )
                 _, texts, fixed = message.first_refusal(own)
                 each[shortfall.filter] = {"reasons": sorted(texts), "permanent": fixed}
         nodes[verdict.node] = {
-            "fits": verdict.fits, "plugin": name, "reasons": sorted(reasons), "permanent": permanent, "each": each,
+            "fits": verdict.fits,
+            "plugin": name,
+            "reasons": sorted(reasons),
+            "permanent": permanent,
+            "each": each,
         }
     return {
         "nodes": nodes,
@@ -178,7 +210,10 @@ def preempted(case: Json) -> Json:
     tried = preemption.dry_run(cycle, cycle.verdicts(), now=NOW)
     return {
         "candidates": {
-            c.node: {"victims": [f"{v.namespace}/{v.name}" for v in c.victims], "violations": c.violations}
+            c.node: {
+                "victims": [f"{v.namespace}/{v.name}" for v in c.victims],
+                "violations": c.violations,
+            }
             for c in tried.candidates
         },
         "chosen": tried.candidate.node if tried.candidate else "",

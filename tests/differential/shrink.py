@@ -8,7 +8,16 @@ from typing import Any
 
 from tests.differential.vocabulary import Json
 
-FIXED = {"kind", "apiVersion", "namespace", "uid", "maxSkew", "topologyKey", "whenUnsatisfiable", "operator"}
+FIXED = {
+    "kind",
+    "apiVersion",
+    "namespace",
+    "uid",
+    "maxSkew",
+    "topologyKey",
+    "whenUnsatisfiable",
+    "operator",
+}
 """Without these an object means something else, or is one that no cluster holds."""
 
 
