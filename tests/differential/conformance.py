@@ -99,6 +99,10 @@ def kind_of(found: list[str]) -> str:
     """The first line without what varies from case to case: numbers, and names with digits."""
     if not found:
         return ""
+    if found[0].startswith("helps:"):
+        return "helps: not with us" if found[0].endswith("ours None") else "helps: only with us"
+    if found[0].startswith("victims:"):
+        return "victims"
     return re.sub(r"[-+\w./]*\d[\w./]*|'default/\w+'", "_", found[0])
 
 

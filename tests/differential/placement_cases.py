@@ -368,12 +368,17 @@ def node_affinity(made: Case) -> None:
 
 def ports(made: Case) -> None:
     rng = made.rng
+    taken: set[tuple[str, int]] = set()
     for target in [made.pod, made.pod, *made.pods]:
         holders = [*target["spec"]["containers"], *target["spec"].get("initContainers", [])]
         holder = rng.choice(holders)
         port: Json = {"containerPort": 80}
         if chance(rng, 0.9):
             port["hostPort"] = rng.choice((80, 80, 443))
+            here = (target["spec"].get("nodeName", ""), port["hostPort"])
+            if here[0] and here in taken:
+                continue  # no two pods of a node hold the same port
+            taken.add(here)
         if chance(rng, 0.5):
             port["hostIP"] = rng.choice(("0.0.0.0", "127.0.0.1", "10.0.0.1", ""))
         if chance(rng, 0.4):
@@ -428,7 +433,7 @@ def add_peers(made: Case) -> None:
                 "nodeName": made.a_node()["metadata"]["name"],
                 "containers": [{"name": "c", "image": "registry/x:1"}],
             },
-            "status": {"phase": "Running"},
+            "status": {"phase": "Running", "startTime": f"2026-11-02T10:{index:02d}:00Z"},
         }
         if chance(rng, 0.1):
             peer["metadata"]["deletionTimestamp"] = "2026-11-29T12:00:00Z"

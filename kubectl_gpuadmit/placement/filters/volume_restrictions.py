@@ -51,6 +51,7 @@ class Restrictions:
         self._once = once
         self._disks = tuple(v for v in pod.spec.volumes or () if _is_disk(v))
         self._uses = 0
+        self._trial = False
         self._skipped = False
         if once:
             used = {
@@ -102,7 +103,9 @@ class Restrictions:
         """Without disks, and with claims that nobody uses, PreFilter skips the filter for the cycle."""
         twin = object.__new__(Restrictions)
         twin.__dict__.update(self.__dict__)
-        twin._skipped = not self._disks and self._uses <= 0
+        if not self._trial:
+            twin._trial = True
+            twin._skipped = not self._disks and self._uses <= 0
         return twin
 
 
