@@ -8,7 +8,7 @@ through the API server's own mutators again, as they are re-run after a webhook 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from msgspec import Struct, convert, structs
@@ -18,6 +18,7 @@ from kubectl_gpuadmit import occupants
 from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
@@ -35,6 +36,7 @@ from kubectl_gpuadmit.verdict import (
     Unknown,
     Verdict,
 )
+from kubectl_gpuadmit.verdict import Group as Share
 
 GRAVEST_PLACEMENT: tuple[Placement, ...] = ("never", "waits", "unknown", "fits")
 
@@ -56,6 +58,8 @@ class Terms(Struct, frozen=True):
     now: dt.datetime
     rules: tuple[Rule, ...]
     """Every rule that is asked, in the order of asking."""
+    kubernetes: str = "1.37"
+    """Version of the API server whose defaults are applied."""
 
 
 class _Group(Struct):
@@ -96,7 +100,7 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
     for group in workload.groups:
         if group.count == 0:
             continue
-        one = _judge_group(workload, group, state, terms, refused=refused)
+        one = _judge_group(workload, group, state, terms, refused=refused, running=running)
         groups.append(one)
         state = State(one.after, state.ledger)
 
@@ -110,37 +114,56 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
 
 
 def _judge_group(
-    workload: Workload, group: PodGroup, state: State, terms: Terms, *, refused: bool
+    workload: Workload,
+    group: PodGroup,
+    state: State,
+    terms: Terms,
+    *,
+    refused: bool,
+    running: tuple[Pod, ...],
 ) -> _Group:
     cluster = state.cluster
     findings: list[Finding] = []
     unknowns: list[Unknown] = []
     mutations: list[Mutation] = []
     ops: list[dict[str, Any]] = []
+    of_rules: list[Finding] = []
     template = group.template
 
-    first = chain.mutate(group.pod, cluster)
+    first = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes)
     pod = first.pod
-    ask = _ask(workload, group, pod, terms)
-    for found, rule in _asked("mutate", ask, cluster, terms):
-        level = terms.policy.level(rule.name, namespace=ask.namespace, pool=ask.pool)
-        match found:
-            case Mutation():
-                change = structs.replace(found, rule=rule.name, level=level)
-                mutations.append(change)
-                if level == "deny":
-                    template = _patched(template, change.ops)
-                    ops += change.ops
-                    group = structs.replace(
-                        group, template=template, pod=_decoded(template, group.pod)
+    ask = _ask(workload, group, pod, terms, running)
+    for rule in _of_stage("mutate", terms):
+        for found in _asked(rule, ask, cluster, terms):
+            name = found.rule or rule.name
+            level = terms.policy.level(name, namespace=ask.namespace, pool=ask.pool)
+            match found:
+                case _ if level == "off":
+                    continue  # an entry of its own level within a rule that is on
+                case Mutation():
+                    change = structs.replace(
+                        found,
+                        rule=name,
+                        level=level,
+                        at="" if group.pointer == "-" else group.pointer,
+                        before=_before(template, found.ops),
                     )
-                    ask = structs.replace(ask, group=group, pod=group.pod)
-            case Finding():
-                findings.append(_stamped(found, rule, level, terms, workload))
-            case Unknown():
-                unknowns.append(_unknown(found, rule, terms))
+                    mutations.append(change)
+                    if level == "deny":
+                        template = _patched(template, change.ops)
+                        ops += change.ops
+                        group = structs.replace(
+                            group, template=template, pod=_decoded(template, group.pod)
+                        )
+                case Finding():
+                    of_rules.append(_stamped(found, rule, level, terms, ask))
+                case Unknown():
+                    unknowns.append(_unknown(found, rule, terms))
+        if group is not ask.group:  # the next rule sees what this one has made of the pod
+            pod = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes).pod
+            ask = structs.replace(ask, group=group, pod=pod)
     if ops:
-        first = chain.mutate(group.pod, cluster)
+        first = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes)
         pod = first.pod
     findings += first.findings
     unknowns += first.unknowns
@@ -149,23 +172,27 @@ def _judge_group(
     findings += second.findings
     unknowns += second.unknowns
 
-    ask = _ask(workload, group, pod, terms)
-    for found, rule in _asked("validate", ask, cluster, terms):
-        level = terms.policy.level(rule.name, namespace=ask.namespace, pool=ask.pool)
-        match found:
-            case Finding():
-                findings.append(_stamped(found, rule, level, terms, workload))
-            case Unknown():
-                unknowns.append(_unknown(found, rule, terms))
-            case Mutation():
-                raise TypeError(f"rule {rule.name} validates, yet wants to change the pod")
+    ask = _ask(workload, group, pod, terms, running)
+    for rule in _of_stage("validate", terms):
+        for found in _asked(rule, ask, cluster, terms):
+            name = found.rule or rule.name
+            level = terms.policy.level(name, namespace=ask.namespace, pool=ask.pool)
+            match found:
+                case _ if level == "off":
+                    continue
+                case Finding():
+                    of_rules.append(_stamped(found, rule, level, terms, ask))
+                case Unknown():
+                    unknowns.append(_unknown(found, rule, terms))
+                case Mutation():
+                    raise TypeError(f"rule {rule.name} validates, yet wants to change the pod")
 
     count = group.count
     if group.scheduled_by_daemonset:
         placed = daemons.place_on_each(cluster, pod, now=terms.now)
         count = len(placed.places) + (0 if placed.placement == "fits" else 1)
     names = _names(pod, count)
-    admitted = 0 if refused or any(_denies(f) for f in findings) else count
+    admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else count
     if admitted:
         admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, count)
         findings += over
@@ -185,7 +212,7 @@ def _judge_group(
         admitted=admitted,
         placed=placed,
         gpus={name: n * count for name, n in pod_gpus(pod).items()},
-        findings=[_rooted(f, group) for f in findings],
+        findings=[*(_rooted(f, group) for f in findings), *of_rules],
         unknowns=unknowns,
         mutations=mutations,
         ops=ops,
@@ -208,33 +235,32 @@ def _place(
     )
 
 
-def _asked(stage: str, ask: Ask, cluster: Cluster, terms: Terms) -> Iterator[tuple[Found, Rule]]:
-    """What each rule of a stage found. A rule that raises is unknown, and takes nobody with it."""
-    for rule in terms.rules:
-        if rule.stage != stage:
-            continue
-        if terms.policy.level(rule.name, namespace=ask.namespace, pool=ask.pool) == "off":
-            continue
-        missing = sorted(kind for kind in rule.needs if not cluster.knows(kind))
-        if missing:
-            yield (
-                Unknown(
-                    rule=rule.name,
-                    missing=f"{', '.join(missing)} objects: not in the source",
-                    hint=f"kubectl get {','.join(kind.lower() + 's' for kind in missing)} -A -o json",
-                ),
-                rule,
-            )
-            continue
-        try:
-            yield from (
-                (found, rule) for found in rule.ask(ask, cluster, terms.policy.settings(rule.name))
-            )
-        except Exception as problem:  # the one broad except: see architecture, "our program failed"
-            yield Unknown(rule=rule.name, missing=f"the rule raised {problem!r}"), rule
+def _of_stage(stage: str, terms: Terms) -> Iterator[Rule]:
+    return (rule for rule in terms.rules if rule.stage == stage)
 
 
-def _ask(workload: Workload, group: PodGroup, pod: Pod, terms: Terms) -> Ask:
+def _asked(rule: Rule, ask: Ask, cluster: Cluster, terms: Terms) -> Iterator[Found]:
+    """What one rule found. A rule that raises is unknown, and takes nobody with it."""
+    if terms.policy.level(rule.name, namespace=ask.namespace, pool=ask.pool) == "off":
+        return
+    missing = sorted(kind for kind in rule.needs if not cluster.knows(kind))
+    if missing:
+        kinds = ",".join(kind.lower() + "s" for kind in missing)
+        yield Unknown(
+            rule=rule.name,
+            missing=f"{', '.join(missing)} objects: not in the source",
+            hint=f"kubectl get {kinds} -A -o json",
+        )
+        return
+    try:
+        yield from rule.ask(ask, cluster, terms.policy.settings(rule.name))
+    except Exception as problem:  # the one broad except: see architecture, "our program failed"
+        yield Unknown(rule=rule.name, missing=f"the rule raised {problem!r}")
+
+
+def _ask(
+    workload: Workload, group: PodGroup, pod: Pod, terms: Terms, running: tuple[Pod, ...]
+) -> Ask:
     return Ask(
         workload=workload,
         group=group,
@@ -243,12 +269,14 @@ def _ask(workload: Workload, group: PodGroup, pod: Pod, terms: Terms) -> Ask:
         now=terms.now,
         policy=terms.policy,
         pool=terms.policy.pool_of_pod(pod),
+        running=running,
     )
 
 
-def _stamped(found: Finding, rule: Rule, level: Level, terms: Terms, workload: Workload) -> Finding:
-    stamped = structs.replace(found, rule=rule.name, level=level, fidelity=rule.fidelity)
-    return _excepted(stamped, terms, workload)
+def _stamped(found: Finding, rule: Rule, level: Level, terms: Terms, ask: Ask) -> Finding:
+    name = found.rule or rule.name
+    stamped = structs.replace(found, rule=name, level=level, fidelity=rule.fidelity)
+    return _excepted(stamped, terms, ask.workload, ask.pod.labels)
 
 
 def _levelled(found: Finding, terms: Terms, workload: Workload, *, pool: str) -> Finding:
@@ -256,26 +284,48 @@ def _levelled(found: Finding, terms: Terms, workload: Workload, *, pool: str) ->
     if not found.rule:
         return found
     level = terms.policy.level(found.rule, namespace=workload.ref.namespace, pool=pool)
-    return _excepted(structs.replace(found, level=level), terms, workload)
+    return _excepted(structs.replace(found, level=level), terms, workload, {})
 
 
-def _excepted(found: Finding, terms: Terms, workload: Workload) -> Finding:
+def _excepted(
+    found: Finding, terms: Terms, workload: Workload, pod_labels: Mapping[str, str]
+) -> Finding:
     """An exception in force turns a refusal into a record; it never hides it."""
     if found.level not in ("warn", "deny"):
         return found
-    granted = terms.policy.exception_for(found.rule, found.reason, workload.ref, terms.now)
+    metadata = workload.manifest.get("metadata")
+    own = metadata.get("labels") if isinstance(metadata, dict) else None
+    granted = terms.policy.exception_for(
+        found.rule, found.reason, workload.ref, terms.now, labels={**pod_labels, **(own or {})}
+    )
     if granted is None:
         return found
-    note = f"{found.detail} (excepted until {granted.expires} by {granted.owner}: {granted.reason})"
+    until = times.stamp(granted.expires)
+    note = f"{found.detail} (excepted until {until} by {granted.owner}: {granted.reason})"
     return structs.replace(found, level="audit", detail=note)
 
 
 def _unknown(found: Unknown, rule: Rule, terms: Terms) -> Unknown:
-    return structs.replace(found, rule=rule.name, level=terms.policy.if_missing(rule.name))
+    name = found.rule or rule.name
+    return structs.replace(found, rule=name, level=terms.policy.if_missing(name))
 
 
 def _denies(found: Finding) -> bool:
     return found.level == "deny" and not _places(found)
+
+
+def _before(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What the operations replace or remove, by path."""
+    from jsonpointer import JsonPointer, JsonPointerException
+
+    before: dict[str, Any] = {}
+    for op in ops:
+        if op["op"] in ("replace", "remove"):
+            try:
+                before[op["path"]] = JsonPointer(op["path"]).resolve(template)
+            except JsonPointerException:
+                continue
+    return before
 
 
 def _patched(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -368,6 +418,10 @@ def _verdict(
         ),
         waits_for=tuple(dict.fromkeys(w for one in groups for w in one.placed.waits_for)),
         decided_by=workload.queue or (worst.placed.decided_by if worst else ""),
+        groups=tuple(
+            Share(one.role, one.pods, {name: n // max(one.pods, 1) for name, n in one.gpus.items()})
+            for one in groups
+        ),
     )
 
 

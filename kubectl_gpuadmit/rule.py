@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -28,8 +28,11 @@ Found = Finding | Mutation | Unknown
 class Ask(Struct, frozen=True):
     """One pod group of one workload, as a rule sees it.
 
-    ``pod`` is the pod as it would reach the rule: defaulted, and changed by the mutations before it.
-    Rules are asked once per group: its ``group.count`` pods differ by name only.
+    ``pod`` is the pod as it would reach the rule: defaulted, and changed by the mutations before
+    it. Rules are asked once per group: its ``group.count`` pods differ by name only. Pointers of
+    what a rule finds lead into the user's manifest (``field``, ``manifest_patch``), paths of a
+    mutation into the template. A rule that speaks for entries of the policy (``static/NAME``) puts
+    that name on what it finds: it is levelled by it.
     """
 
     workload: Workload
@@ -39,7 +42,25 @@ class Ask(Struct, frozen=True):
     now: dt.datetime
     policy: Policy
     pool: str = ""
-    """Name of the policy's pool that the pod is bound to by its node selector, '' if none or several."""
+    """Name of the policy's pool that the pod is bound to, '' if none or several."""
+
+    running: tuple[Pod, ...] = ()
+    """Pods of this very workload that run now. They are not in the cluster that the rule is given:
+    applying a manifest replaces them."""
+
+    @property
+    def first_group(self) -> bool:
+        """True for one of the workload's groups: what concerns the whole workload is said once."""
+        return self.group.role == self.workload.groups[0].role
+
+    def field(self, path: str) -> str:
+        """Pointer into the user's manifest for a path in the template, '' if it has none."""
+        return self.group.in_manifest(path) or ""
+
+    def manifest_patch(self, ops: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+        """The same operations against the manifest; empty where one of them has no place there."""
+        moved = tuple({**op, "path": self.field(op["path"])} for op in ops)
+        return moved if all(op["path"] for op in moved) else ()
 
 
 RuleFunction = Callable[..., Iterator[Found]]
@@ -79,7 +100,7 @@ def rule(
     fidelity: Fidelity = "modelled",
     level: Level = "off",
 ) -> Callable[[RuleFunction], RuleFunction]:
-    """Registers the function below as rule ``name``. ``level`` holds where the policy says nothing."""
+    """Registers the function below as rule ``name``; ``level`` holds where the policy is silent."""
     family = name.split("/", 1)[0]
 
     def register(function: RuleFunction) -> RuleFunction:

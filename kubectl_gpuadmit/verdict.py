@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.errors import GpuAdmitError
+
 Level = Literal["off", "audit", "warn", "deny"]
 Fidelity = Literal["exact", "modelled", "unknown"]
 Admission = Literal["admitted", "mutated", "denied", "unknown"]
@@ -73,6 +75,10 @@ class Mutation(Struct, frozen=True):
     rule: str = ""
     level: Level = "deny"
     """``audit`` and ``warn`` mutations are reported, not applied."""
+    at: str = ""
+    """RFC 6901 pointer from the user's manifest to the template (``/spec/template``), '' for a Pod."""
+    before: dict[str, Any] = {}
+    """Path of an op -> the value that it replaces or removes, so that a diff can show it."""
 
 
 class Outcome(Struct, frozen=True):
@@ -145,6 +151,16 @@ class PodPlace(Struct, frozen=True):
     node: str
 
 
+class Group(Struct, frozen=True):
+    """How many pods of one role a workload makes, and what each of them asks for."""
+
+    role: str
+    """'' where the kind has one template only."""
+    pods: int
+    gpus: dict[str, int]
+    """GPU resource name -> number for each pod."""
+
+
 class Verdict(Struct, frozen=True):
     """The whole answer for one workload."""
 
@@ -170,6 +186,8 @@ class Verdict(Struct, frozen=True):
     decided_by: str = ""
     """Scheduler or queue that has the last word where it is not the default scheduler."""
     remedies: tuple[Remedy, ...] = ()
+    groups: tuple[Group, ...] = ()
+    """The pods by role; empty where nobody counted them apart."""
 
     @property
     def outcome(self) -> Outcome:
@@ -191,6 +209,28 @@ class Skipped(Struct, frozen=True):
     location: str
     treated: Literal["applied", "unknown-kind", "not-a-workload", "unreadable"]
     detail: str = ""
+    field: str = ""
+    """Field of the document that is wrong, as the error names it."""
+    error: str = ""
+    """``ref`` of the error for what is unreadable."""
+    hint: str = ""
+    """What would make it judged."""
+
+
+def unreadable(error: GpuAdmitError, ref: Ref | None = None) -> Skipped:
+    """An input document that could not be read, with everything that its error knows."""
+    place = error.file
+    if error.line:
+        place += f":{error.line}" + (f":{error.column}" if error.column else "")
+    return Skipped(
+        ref=ref or Ref("", "", "", ""),
+        location=place,
+        treated="unreadable",
+        detail=error.message,
+        field=error.field,
+        error=error.ref,
+        hint=error.hint,
+    )
 
 
 class Report(Struct, frozen=True):
@@ -201,5 +241,5 @@ class Report(Struct, frozen=True):
     workloads: tuple[Verdict, ...]
     skipped: tuple[Skipped, ...] = ()
     policy: str = ""
-
-
+    asked: tuple[str, ...] | None = None
+    """Rules that were asked of at least one workload; None where nobody counted."""

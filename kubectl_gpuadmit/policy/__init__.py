@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from kubectl_gpuadmit.policy.model import (
+    ClassMatch,
+    Comparison,
+    ExceptionMatch,
+    Policy,
+    PolicyException,
+    Pool,
+    RequiredTaint,
+    RuleConfig,
+    Sign,
+    StaticMatch,
+    StaticRule,
+    TemplateChange,
+    WorkloadClass,
+)
 
-
-class Policy(Struct, frozen=True):
-    """Placeholder of the policy model."""
+__all__ = [
+    "ClassMatch",
+    "Comparison",
+    "ExceptionMatch",
+    "Policy",
+    "PolicyException",
+    "Pool",
+    "RequiredTaint",
+    "RuleConfig",
+    "Sign",
+    "StaticMatch",
+    "StaticRule",
+    "TemplateChange",
+    "WorkloadClass",
+]

@@ -1,0 +1,1 @@
+"""The command: reads arguments, calls the engine, prints, exits. Judges nothing."""

@@ -1,0 +1,189 @@
+"""The command line as a person types it: help, wrong options, what needs a live cluster, pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from kubectl_gpuadmit import __version__
+from kubectl_gpuadmit.cli.app import run
+from kubectl_gpuadmit.cli.main import main
+
+COMMANDS = (
+    "",
+    "explain",
+    "check",
+    "policy",
+    "policy lint",
+    "policy init",
+    "policy schema",
+    "version",
+)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+def call(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kubectl_gpuadmit.cli.main", *args]
+    environment = {**ENVIRONMENT, **more.pop("env", {})}  # type: ignore[dict-item]
+    return subprocess.run(
+        command, env=environment, text=True, capture_output=True, timeout=60, check=False, **more
+    )  # type: ignore[call-overload, no-any-return]
+
+
+def test_the_shipped_help_is_what_typer_prints(
+    update_golden: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    pages = {}
+    for command in COMMANDS:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            assert run([*command.split(), "--help"]) == 0
+        pages[command] = out.getvalue()
+    file = resources.files("kubectl_gpuadmit.cli").joinpath("help.json")
+    if update_golden:
+        Path(str(file)).write_text(json.dumps(pages, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    assert json.loads(file.read_text("utf-8")) == pages, "--update-golden writes it anew"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_the_command_as_kubectl_users_type_it(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: kubectl gpu-admit {command}".rstrip())
+
+
+def test_help_and_version_import_nothing_heavy() -> None:
+    script = (
+        "import sys; from kubectl_gpuadmit.cli.main import main; "
+        "main(sys.argv[1:]); print(sorted(sys.modules), file=sys.stderr)"
+    )
+    for args in (["--help"], ["explain", "--help"], ["version"], []):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *args],
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        loaded = done.stderr
+        for heavy in (
+            "typer",
+            "click",
+            "rich",
+            "yaml",
+            "msgspec",
+            "kubernetes",
+            "jsonpatch",
+            "asyncio",
+        ):
+            assert f"'{heavy}'" not in loaded, (args, heavy)
+
+
+def test_explaining_imports_no_client_of_the_outside() -> None:
+    script = "import sys, kubectl_gpuadmit.cli.app; print(sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    for heavy in ("kubernetes", "slack_sdk", "pynvml", "rich", "yaml", "jsonpatch", "asyncio"):
+        assert f"'{heavy}'" not in done.stdout, heavy
+
+
+def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (main(["version"]), main(["--version"])) == (0, 0)
+    assert capsys.readouterr().out == f"{__version__}\n{__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["explain", "--nonsense"], 2, "error: No such option: --nonsense"),
+        (["explain", "-f"], 2, "error: Option '-f' requires an argument"),
+        (["nonsense"], 2, "error: No such command 'nonsense'"),
+        (["check", "a.yaml", "-o", "xml"], 2, "error: Invalid value for '-o'"),
+        (
+            ["check", "a.yaml", "--warn-exit-code", "x"],
+            2,
+            "error: Invalid value for '--warn-exit-code'",
+        ),
+        (["explain", "--snapshot", "s"], 2, "error: nothing to check was named [nothing-named]"),
+        (["check", "--snapshot", "s"], 2, "error: nothing to check was named [nothing-named]"),
+        (
+            ["check", "a", "--snapshot", "s", "--now", "noon"],
+            2,
+            "error: --now: 'noon' is no RFC 3339 time",
+        ),
+        (
+            ["check", "a", "--snapshot", "s", "--kubernetes-version", "2.0"],
+            2,
+            "error: --kubernetes-version: '2.0' is no version whose rules are known",
+        ),
+        (
+            ["explain", "-f", "a.yaml"],
+            3,
+            "error: without --snapshot the facts would be those of a live",
+        ),
+        (
+            ["explain", "deploy/x", "--snapshot", "s"],
+            3,
+            "error: explain deploy/x is about a live cluster",
+        ),
+        (
+            ["check", "a", "--snapshot", "s", "--context", "c"],
+            3,
+            "error: --context is about a live",
+        ),
+        (["check", "a", "--snapshot", "s", "--kubeconfig", "c"], 3, "error: --kubeconfig is about"),
+        (["check", "a", "--snapshot", "s", "-A"], 3, "error: --all-namespaces is about a live"),
+        (["check", "a", "--snapshot", "s", "-l", "a=b"], 3, "error: --selector is about a live"),
+        (["check", "a", "--snapshot", "s", "--as", "u"], 3, "error: --as is about a live cluster"),
+    ],
+)
+def test_a_wrong_call_is_one_error_and_one_hint(
+    args: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(args) == code
+    out, err = capsys.readouterr()
+    first, *rest = err.splitlines()
+    assert out == ""
+    assert first.startswith(said)
+    assert len(rest) == 1 and rest[0].startswith("hint: ")
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    for args in (["--help"], ["policy", "--help"], ["explain", "-f", "x", "--help"]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [sys.executable, "-m", "kubectl_gpuadmit.cli.main", *args],
+            env=ENVIRONMENT, stdout=writing, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_closed_standard_streams_are_no_traceback() -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m kubectl_gpuadmit.cli.main explain -f x >&-'],
+        env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+
+
+def test_shells_complete_the_command_on_path_and_never_kubectl_itself() -> None:
+    done = call(
+        "--show-completion", "bash", env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    )
+    assert done.returncode == 0
+    assert "kubectl-gpu_admit" in done.stdout
+    assert " kubectl gpu-admit" not in done.stdout
