@@ -91,9 +91,10 @@ SAID: dict[str, list[str]] = {
     "019-jobset-tpu-multislice.yaml": ["unknown affinities that JobSet's own webhook adds"],
     "022-trainer-runtime-torchtune.yaml": [
         "not-a-workload a template: pods come only with a TrainJob that names it; a pod template "
-        "at /spec/template/spec/replicatedJobs/0/template/spec/template asks no GPU; a pod template "
-        "at /spec/template/spec/replicatedJobs/1/template/spec/template asks no GPU; a pod template "
-        "at /spec/template/spec/replicatedJobs/2/template/spec/template asks 2 nvidia.com/gpu"
+        "at /spec/template/spec/replicatedJobs/0/template/spec/template asks no GPU; "
+        "a pod template at /spec/template/spec/replicatedJobs/1/template/spec/template asks no "
+        "GPU; a pod template at /spec/template/spec/replicatedJobs/2/template/spec/template asks "
+        "2 nvidia.com/gpu"
     ],
     "023-trainjob-flux-gpus.yaml": ["unknown ClusterTrainingRuntime flux-distributed"],
     "037-infw-gw-shell-defaults.yaml": [
