@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +101,20 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 def test_the_readme_lists_every_rule() -> None:
     assert generate.rules_table() in (ROOT / "README.md").read_text(), "run: make docs"
     assert REGISTRY, "no rule is registered"
+
+
+def test_the_readme_names_every_command() -> None:
+    import typer.main
+
+    from kubectl_gpuadmit.cli.app import app
+
+    def names(command: Any) -> Iterator[str]:
+        for name, inner in getattr(command, "commands", {}).items():
+            yield name
+            yield from (f"{name} {rest}" for rest in names(inner))
+
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert [name for name in names(typer.main.get_command(app)) if name not in text] == []
 
 
 def test_every_exit_code_is_in_the_readme() -> None:

@@ -140,8 +140,8 @@ def test_evidence_about_one_thing_shares_a_line() -> None:
     assert lines == [
         ("requests.nvidia.com/gpu", "asked 4 · used 8", "s"),
         ("requests.nvidia.com/gpu", "limit 9", "s"),
-        ("label team", "absent · needs any value", ""),
-        ("phase", "has Terminating · needs Active", ""),
+        ("label team", "is absent · should be any value", ""),
+        ("phase", "is Terminating · should be Active", ""),
     ]
 
 
@@ -161,7 +161,7 @@ def test_nodes_fold_under_their_permanent_reason_largest_group_first() -> None:
     assert folded(nodes) == [
         "1 fit",
         "2 short of x/gpu (need 4, best has 2 free)",
-        "1 node(s) were unschedulable",
+        "1 cordoned",
     ]
 
 

@@ -54,7 +54,7 @@ def read_documents(raw: bytes, file: str) -> Iterator[Document | BadManifest]:
         return
     start, index = 0, 0
     parts = []
-    for match in re.finditer(r"(?m)^---(?:\s.*)?$", text):
+    for match in re.finditer(r"(?m)^---(?:[ \t].*)?$", text):
         parts.append((start, text[start : match.start()]))
         start = match.end()
     parts.append((start, text[start:]))

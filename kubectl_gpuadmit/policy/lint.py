@@ -54,7 +54,8 @@ def lint(
     cluster: Cluster | None = None,
     catalogue: Mapping[str, str] = NO_REASONS,
 ) -> list[Problem]:
-    """All problems by line. Without ``now`` nothing is called expired; with ``cluster`` the policy is
+    """All problems by line. Without ``now`` nothing is called expired; with ``cluster`` the policy
+    is
     also held against the nodes and priority classes that are there."""
     reading = Reading(file, catalogue)
     policy = reading.policy(raw)

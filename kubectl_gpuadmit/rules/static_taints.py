@@ -103,4 +103,3 @@ def _one(ask: Ask, name: str, wanted: RequiredTaint, nodes: list[NodeInfo]) -> I
             suggest=(Remedy(f"tolerate {texts}", patch=ask.manifest_patch(ops), cost=5),),
             rule=name,
         )
-

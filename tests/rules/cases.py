@@ -29,6 +29,7 @@ import yaml
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit import rules
+from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.decode import decode_object
 from kubectl_gpuadmit.kube.manifests import Document, read_documents
@@ -36,7 +37,8 @@ from kubectl_gpuadmit.kube.objects import KubeObject, Pod
 from kubectl_gpuadmit.kube.times import parse_instant
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.occupants import replaced_by
-from kubectl_gpuadmit.policy import Policy, load_policy
+from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.policy.load import load_policy
 from kubectl_gpuadmit.rule import REGISTRY, Ask, Found, Rule
 from kubectl_gpuadmit.verdict import Finding, Mutation, Unknown
 
@@ -114,7 +116,7 @@ def policy_of(case: Case, rule: str) -> Policy:
 
 
 def ask_of(case: Case, policy: Policy) -> tuple[Ask, Cluster]:
-    """The question as the engine would put it, before any mutation or defaulting."""
+    """The question as the engine would put it before any mutation."""
     cluster = Cluster.of(map(decoded, case.cluster), known=case.known)
     made = expand(document(case.ask), declared=policy.declared_kinds, namespace=case.namespace)
     assert isinstance(made, Workload), made
@@ -122,7 +124,7 @@ def ask_of(case: Case, policy: Policy) -> tuple[Ask, Cluster]:
     running = replaced_by(made, cluster)
     for pod in running:
         cluster.remove("Pod", pod.namespace, pod.name)
-    pod = groups[0].pod
+    pod = chain.mutate(groups[0].pod, cluster).pod
     ask = Ask(
         workload=made,
         group=groups[0],
@@ -136,21 +138,27 @@ def ask_of(case: Case, policy: Policy) -> tuple[Ask, Cluster]:
     return ask, cluster
 
 
-def mutated(ask: Ask, found: list[Found], rule: Rule) -> Ask:
+def mutated(ask: Ask, cluster: Cluster, found: list[Found], rule: Rule) -> Ask:
     """The question after the mutations that are in force, as the engine applies them."""
     template = ask.group.template
     for mutation in found:
-        if isinstance(mutation, Mutation) and ask.policy.level(mutation.rule or rule.name) == "deny":
+        if (
+            isinstance(mutation, Mutation)
+            and ask.policy.level(mutation.rule or rule.name) == "deny"
+        ):
             template = jsonpatch.apply_patch(template, list(mutation.ops), in_place=False)
     pod = msgspec.convert({"apiVersion": "v1", **template, "kind": "Pod"}, Pod)
-    pod = structs.replace(pod, metadata=structs.replace(ask.pod.metadata, labels=pod.labels))
+    metadata = structs.replace(
+        ask.pod.metadata, labels=pod.metadata.labels, annotations=pod.metadata.annotations
+    )
+    pod = structs.replace(pod, metadata=metadata)
     group = structs.replace(ask.group, template=template, pod=pod)
-    return structs.replace(ask, group=group, pod=pod)
+    return structs.replace(ask, group=group, pod=chain.mutate(pod, cluster).pod)
 
 
 def compared(expected: list[dict[str, Any]], found: list[Any]) -> list[dict[str, Any]]:
     """What was found, cut down to the keys that the case speaks of."""
-    plain = [msgspec.to_builtins(item) for item in found]
+    plain = [msgspec.json.decode(msgspec.json.encode(item)) for item in found]
     for index, item in enumerate(plain):
         if "evidence" in item:
             for evidence in item["evidence"]:

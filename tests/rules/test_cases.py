@@ -22,7 +22,9 @@ def test_the_rule_says_what_its_case_says(name: str, case: Case) -> None:
     assert casebook.compared(case.mutations, mutations) == case.mutations
     assert casebook.compared(case.unknowns, unknowns) == case.unknowns
     assert {f.reason for f in findings} <= set(rule.reasons)
-    again = list(rule.ask(casebook.mutated(ask, found, rule), cluster, policy.settings(name)))
+    again = list(
+        rule.ask(casebook.mutated(ask, cluster, found, rule), cluster, policy.settings(name))
+    )
     in_force = [m for m in casebook.split(again)[1] if policy.level(m.rule or name) == "deny"]
     assert in_force == [], "a mutation that has been applied must not come back"
 
