@@ -67,6 +67,6 @@ def mutate(pod: Pod, namespace: str, cluster: Cluster) -> Admitted:
 
 
 def _stored(namespace: str, cluster: Cluster) -> bool:
-    """Whether the Namespace object comes from a cluster: only then does it bear a uid or version."""
+    """Whether the Namespace object comes from a cluster: it then bears a uid or version."""
     found = cluster.namespace(namespace)
     return found is not None and bool(found.metadata.uid or found.metadata.resourceVersion)
