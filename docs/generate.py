@@ -6,16 +6,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kubectl_gpuadmit import rules
 from kubectl_gpuadmit.cli.catalogue import catalogue
+from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.policy.schema import setting_key
 from kubectl_gpuadmit.rule import REGISTRY, Rule
 
@@ -119,7 +121,16 @@ def rules_page() -> str:
 
 def _settings(rule: Rule) -> Iterator[str]:
     for name, default in rule.settings.items():
-        yield f"| `{setting_key(name)}` | `{default!s}` |"
+        match default:
+            case dt.timedelta():
+                text = times.spell(default)
+            case tuple() | list() | Mapping():
+                text = ", ".join(default) or "none"
+            case bool():
+                text = str(default).lower()
+            case _:
+                text = f"{default:g}" if isinstance(default, float) else str(default) or "none"
+        yield f"| `{setting_key(name)}` | {text} |"
 
 
 def rules_table() -> str:
