@@ -13,7 +13,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubectl_gpuadmit.kube.times import DURATION_PATTERN, spell
+from kubectl_gpuadmit.kube.times import DURATION_PATTERN
 from kubectl_gpuadmit.policy.model import COMPARISON_PATTERN
 from kubectl_gpuadmit.rule import Rule
 
@@ -194,23 +194,6 @@ def setting_shape(name: str, default: Any) -> Schema:
             return {"type": "object", "additionalProperties": {"type": "string"}}
         case _:
             raise TypeError(f"setting {name} has a default of an unsupported type: {default!r}")
-
-
-def setting_text(value: Any) -> str:
-    """A setting's value as one would write it in the file."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case dt.timedelta():
-            return spell(value)
-        case tuple():
-            return f"[{', '.join(value)}]"
-        case Mapping():
-            return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"
-        case float() | int():
-            return f"{value:g}"
-        case _:
-            return str(value) or '""'
 
 
 def _rule_shape(rule: Rule | None) -> Schema:

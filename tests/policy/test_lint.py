@@ -89,7 +89,14 @@ def test_pools_overlap_unless_a_label_tells_them_apart_or_the_nodes_do() -> None
     assert warnings(body, apart) == []
     both = Cluster.of([node("n0", {"x": "1", "y": "1"})])
     assert "a node can belong to a and b: n0; it counts for a" in warnings(body, both)[0][2]
-    assert warnings(body.replace("y:", "x:").replace("b: {nodeSelector: {x: '1'", "b: {nodeSelector: {x: '2'")) == []
+    assert (
+        warnings(
+            body.replace("y:", "x:").replace(
+                "b: {nodeSelector: {x: '1'", "b: {nodeSelector: {x: '2'"
+            )
+        )
+        == []
+    )
 
 
 def test_a_rule_that_asks_for_classes_needs_some() -> None:
