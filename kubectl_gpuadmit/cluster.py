@@ -38,6 +38,7 @@ class NodeInfo:
         "_ports",
         "_used",
         "labels",
+        "memo",
         "name",
         "node",
         "pods",
@@ -54,6 +55,8 @@ class NodeInfo:
         self._used: dict[str, int] | None = None
         self._ports: frozenset[tuple[str, str, int]] | None = None
         self._avoiding: tuple[Pod, ...] | None = None
+        self.memo: dict[Any, Any] = {}
+        """For other layers: what they have worked out from this node and its pods."""
 
     @property
     def unschedulable(self) -> bool:
@@ -134,6 +137,9 @@ class Cluster:
         self.static_memo: dict[Any, Any] = {}
         """For placement: results that depend on Node objects alone. Shared by forks; emptied when a
         Node is added, changed or removed."""
+        self.pod_memo: dict[Any, Any] = {}
+        """For other layers: what they have worked out from one pod, by its identity; each entry
+        holds the pod itself. Shared by forks."""
 
     @classmethod
     def of(cls, objects: Iterable[KubeObject], known: Iterable[str] = ()) -> Cluster:
@@ -170,6 +176,7 @@ class Cluster:
         twin._pods_by_namespace = self._pods_by_namespace
         twin.nominated = self.nominated
         twin.static_memo = self.static_memo
+        twin.pod_memo = self.pod_memo
         self._owned.clear()  # both sides copy a kind's table before they write to it
         return twin
 
@@ -184,6 +191,9 @@ class Cluster:
 
     def every(self, kind: str, namespace: str | None = None) -> Iterator[KubeObject]:
         """All objects of a kind in insertion order, in one namespace if given."""
+        if kind == "Pod" and namespace is not None:
+            yield from self.pods_in(namespace)
+            return
         for (ns, _), obj in self._objects.get(kind, {}).items():
             if namespace is None or ns == namespace:
                 yield obj

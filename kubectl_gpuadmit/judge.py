@@ -36,6 +36,7 @@ from kubectl_gpuadmit.verdict import (
     Unknown,
     Verdict,
 )
+from kubectl_gpuadmit.verdict import Group as Share
 
 GRAVEST_PLACEMENT: tuple[Placement, ...] = ("never", "waits", "unknown", "fits")
 
@@ -57,6 +58,8 @@ class Terms(Struct, frozen=True):
     now: dt.datetime
     rules: tuple[Rule, ...]
     """Every rule that is asked, in the order of asking."""
+    kubernetes: str = "1.37"
+    """Version of the API server whose defaults are applied."""
 
 
 class _Group(Struct):
@@ -127,7 +130,7 @@ def _judge_group(
     of_rules: list[Finding] = []
     template = group.template
 
-    first = chain.mutate(group.pod, cluster)
+    first = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes)
     pod = first.pod
     ask = _ask(workload, group, pod, terms, running)
     for rule in _of_stage("mutate", terms):
@@ -138,7 +141,13 @@ def _judge_group(
                 case _ if level == "off":
                     continue  # an entry of its own level within a rule that is on
                 case Mutation():
-                    change = structs.replace(found, rule=name, level=level)
+                    change = structs.replace(
+                        found,
+                        rule=name,
+                        level=level,
+                        at="" if group.pointer == "-" else group.pointer,
+                        before=_before(template, found.ops),
+                    )
                     mutations.append(change)
                     if level == "deny":
                         template = _patched(template, change.ops)
@@ -151,10 +160,10 @@ def _judge_group(
                 case Unknown():
                     unknowns.append(_unknown(found, rule, terms))
         if group is not ask.group:  # the next rule sees what this one has made of the pod
-            pod = chain.mutate(group.pod, cluster).pod
+            pod = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes).pod
             ask = structs.replace(ask, group=group, pod=pod)
     if ops:
-        first = chain.mutate(group.pod, cluster)
+        first = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes)
         pod = first.pod
     findings += first.findings
     unknowns += first.unknowns
@@ -305,6 +314,20 @@ def _denies(found: Finding) -> bool:
     return found.level == "deny" and not _places(found)
 
 
+def _before(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What the operations replace or remove, by path."""
+    from jsonpointer import JsonPointer, JsonPointerException
+
+    before: dict[str, Any] = {}
+    for op in ops:
+        if op["op"] in ("replace", "remove"):
+            try:
+                before[op["path"]] = JsonPointer(op["path"]).resolve(template)
+            except JsonPointerException:
+                continue
+    return before
+
+
 def _patched(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
     import jsonpatch
 
@@ -395,6 +418,10 @@ def _verdict(
         ),
         waits_for=tuple(dict.fromkeys(w for one in groups for w in one.placed.waits_for)),
         decided_by=workload.queue or (worst.placed.decided_by if worst else ""),
+        groups=tuple(
+            Share(one.role, one.pods, {name: n // max(one.pods, 1) for name, n in one.gpus.items()})
+            for one in groups
+        ),
     )
 
 

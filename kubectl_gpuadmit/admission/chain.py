@@ -1,7 +1,8 @@
-"""The API server's own admission of one pod, in its order; what it changes, refuses or leaves unknown.
+"""The API server's own admission of one pod, in its order: changes, refusals, unknowns.
 
     mutate    defaults of reading → NamespaceLifecycle → LimitRanger → ServiceAccount → Priority →
-              DefaultTolerationSeconds → (ExtendedResourceToleration) → RuntimeClass → defaults of storing
+              DefaultTolerationSeconds → (ExtendedResourceToleration) → RuntimeClass → defaults of
+              storing
     validate  object validation → LimitRanger → PodSecurity → RuntimeClass → policies and webhooks
 
 ResourceQuota comes last and is ``quota.Ledger``. Every reason is kept; the API server stops at the
@@ -45,8 +46,8 @@ def mutate(
     """The pod as it would be stored, what refuses it on the way, and what could not be told.
 
     ``plugins`` names admission plugins that are on besides the default ones. A pod with quantities
-    that cannot be read comes back unchanged: ``validate`` says why. Always start from the pod as the
-    controller would send it: label keys that were merged once would be merged again.
+    that cannot be read comes back unchanged: ``validate`` says why. Always start from the
+    pod as the controller would send it: label keys merged once would be merged again.
     """
     if validation_resources.unreadable(pod):
         return Admitted(pod)

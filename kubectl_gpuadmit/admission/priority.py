@@ -15,8 +15,8 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 REASONS = {
     "priority/no-class": "The pod names a PriorityClass that does not exist. Name one that does, or"
     " apply the class first.",
-    "priority/mismatch": "The pod sets spec.priority to another number than its PriorityClass. Leave"
-    " spec.priority out.",
+    "priority/mismatch": "The pod sets spec.priority to another number than its PriorityClass."
+    " Leave spec.priority out.",
     "priority/preemption-policy": "The pod sets another preemptionPolicy than its PriorityClass."
     " Leave it out, or name another class.",
 }
@@ -98,9 +98,9 @@ def _conflicts(pod: Pod, name: str, value: int, policy: str) -> list[Finding]:
         )
     if spec.preemptionPolicy and spec.preemptionPolicy != policy:
         text = (
-            f"the string value of PreemptionPolicy ({spec.preemptionPolicy}) must not be provided in"
-            f" pod spec; priority admission controller computed {policy} from the given PriorityClass"
-            " name"
+            f"the string value of PreemptionPolicy ({spec.preemptionPolicy}) must not be"
+            f" provided in pod spec; priority admission controller computed {policy} from the"
+            " given PriorityClass name"
         )
         evidence = Evidence(
             subject, "preemptionPolicy", spec.preemptionPolicy, policy, "preemptionPolicy"

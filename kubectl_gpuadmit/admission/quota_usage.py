@@ -76,7 +76,7 @@ def _all_specified(_: frozenset[str]) -> dict[str, list[str]]:
 
 
 def of_pod(pod: Pod) -> Charge:
-    """A pod: its object count, and unless it has ended everything that it requests and is limited to.
+    """A pod: its object count and, unless it has ended, all that it requests and is limited to.
 
     Pods that outlived their deletion grace are counted here (the API server stops at that moment).
     """
@@ -112,7 +112,7 @@ def _compute(requests: ResourceList, limits: ResourceList) -> ResourceList:
 
 
 def unspecified(pod: Pod, keys: frozenset[str]) -> dict[str, list[str]]:
-    """cpu and memory keys oblige every container to name the resource, unless the pod itself does."""
+    """cpu and memory keys oblige every container to name the resource, unless the pod does."""
     wanted = keys & quota_keys.MUST_SPECIFY
     if not wanted or resource_lists.pod_level_set(pod):
         return {}

@@ -34,7 +34,7 @@ def shown_name(obj: KubeObject) -> str:
 
 
 def stored_name(obj: KubeObject) -> str:
-    """The same after admission's mutating half: by then five random characters follow generateName."""
+    """The same after admission's mutating half: by then a random suffix follows generateName."""
     generated = obj.metadata.generateName
     if not obj.metadata.name and generated:
         return f"{generated[:58]}xxxxx"
@@ -47,7 +47,7 @@ def forbidden(name: str, reason: str, resource: str = "pods") -> str:
 
 
 def said(message: str) -> Evidence:
-    """The API server's own words, kept beside the readable ones; always the last piece of evidence."""
+    """The API server's own words beside the readable ones; always the last piece of evidence."""
     return Evidence(API_SERVER, "message", message, None)
 
 

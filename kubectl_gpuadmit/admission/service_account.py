@@ -14,8 +14,8 @@ from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.verdict import Evidence, Remedy, Unknown
 
 REASONS = {
-    "service-account/missing": "The pod's service account does not exist in its namespace. Create it,"
-    " or name another.",
+    "service-account/missing": "The pod's service account does not exist in its namespace."
+    " Create it, or name another.",
 }
 
 DEFAULT = "default"

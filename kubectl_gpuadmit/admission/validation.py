@@ -34,8 +34,8 @@ REASONS = {
     " GPUs are nvidia.com/gpu (or what the nodes advertise).",
     "invalid/quantity": "A quantity that the API refuses: unreadable, negative, or a fraction of"
     " something that comes in whole numbers. Write a whole number.",
-    "invalid/requests-limits": "Requests and limits contradict each other. For GPUs set the limit and"
-    " leave the request out, or make both equal.",
+    "invalid/requests-limits": "Requests and limits contradict each other. For GPUs set the limit"
+    " and leave the request out, or make both equal.",
     "invalid/resource-claims": "resourceClaims, or a container's claims, are malformed or name"
     " something that the pod does not define. " + _WHERE_TO_LOOK,
     "invalid/removed-field": "A field that this Kubernetes version does not have any more. Use the"
@@ -45,8 +45,8 @@ REASONS = {
     " Rename one.",
     "invalid/required": "A field that must be set is not. " + _WHERE_TO_LOOK,
     "invalid/value": "A value out of range. " + _WHERE_TO_LOOK,
-    "invalid/restart-policy": "A restartPolicy that the API, or this kind of workload, does not allow."
-    " Deployments need Always, Jobs OnFailure or Never.",
+    "invalid/restart-policy": "A restartPolicy that the API, or this kind of workload, does not"
+    " allow. Deployments need Always, Jobs OnFailure or Never.",
     "invalid/labels": "A label or selector that the API refuses. " + _WHERE_TO_LOOK,
     "invalid/affinity": "An affinity term that the API refuses. " + _WHERE_TO_LOOK,
     "invalid/toleration": "A toleration that the API refuses. " + _WHERE_TO_LOOK,
@@ -74,7 +74,7 @@ def errors(pod: Pod) -> list[FieldError]:
 
 
 def findings(pod: Pod, *, owner: str = "Pod") -> tuple[Finding, ...]:
-    """One finding for each complaint. ``owner`` is the workload's kind, which may narrow the fields."""
+    """One finding for each complaint. ``owner``: the workload's kind, which may allow less."""
     name = stored_name(pod)
     complaints = validation_resources.unreadable(pod)
     removed = tuple(_removed(pod))

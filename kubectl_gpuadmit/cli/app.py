@@ -55,7 +55,7 @@ def _parameter(name: str, kind: Any, info: Any, default: Any) -> inspect.Paramet
 
 
 def _option(option: Option) -> Any:
-    limits = {"min": 0, "max": 125} if option.kind == "number" else {}
+    limits: dict[str, Any] = {"min": 0, "max": 125} if option.kind == "number" else {}
     return typer.Option(
         *option.flags,
         metavar=option.metavar or None,
@@ -68,7 +68,7 @@ def _option(option: Option) -> Any:
 def _default(option: Option) -> Any:
     match option.kind:
         case "output":
-            return Output(option.default)
+            return Output(OUTPUTS[0])
         case "texts":
             return None
         case _:

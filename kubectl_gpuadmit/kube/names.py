@@ -1,4 +1,4 @@
-"""What makes a name, label key or label value legal, and the words in which the API server refuses one.
+"""What makes a name, label key or value legal, and the words in which the API refuses one.
 
 Source: k8s.io/apimachinery v0.37.2 pkg/api/validate/content and pkg/util/validation. Each function
 gives the list of complaints, empty where the value is legal; ``prefix`` variants do not exist here,

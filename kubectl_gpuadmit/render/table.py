@@ -104,7 +104,7 @@ def reason(verdict: Verdict, grade: Standing) -> tuple[str, str]:
         missing = next(u for u in verdict.unknowns if u.level == "deny")
         return missing.rule, missing.missing
     if grade == "waits" and verdict.waits_for:
-        return "", "for " + verdict.waits_for[0]
+        return "", verdict.waits_for[0]
     if grade == "clear":
         return "", ""
     if found:

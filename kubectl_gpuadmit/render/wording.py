@@ -191,7 +191,7 @@ def evidence_lines(evidence: Sequence[Evidence]) -> list[tuple[str, str, str]]:
     for fact in evidence:
         what, _, role = fact.what.rpartition(" ")
         if what and role in _ROLES and fact.wanted is None:
-            said, key = f"{role} {shown(fact.observed)}", (fact.subject, what, fact.source)
+            said, key = f"{role} {shown(fact.observed)}", (fact.subject, what, fact.source, "")
         else:
             what, said = fact.what, _compared(fact)
             key = ("", what, fact.source, said)
