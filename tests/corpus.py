@@ -1,7 +1,7 @@
 """Finds the corpus of real inputs, which is not part of the project.
 
-Looked for in ``$GPU_ADMIT_CORPUS``, then in ``shared/corpus`` beside the repository or one folder above.
-Tests over it carry ``needs_corpus``, and are skipped, with the reason, where it is absent.
+Looked for in ``$GPU_ADMIT_CORPUS``, then in ``shared/corpus`` beside the repository or one folder
+above. Tests over it carry ``needs_corpus``, and are skipped, with the reason, where it is absent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def corpus() -> Path | None:
 
 
 def items(folder: str) -> list[Item]:
-    """Every file of one folder of the corpus, in the order of its index; none where it is absent."""
+    """Every file of one folder of the corpus, by name; none where the corpus is absent."""
     place = corpus()
     if place is None:
         return []

@@ -77,7 +77,10 @@ class _Walk:
     ) -> Any:
         options = [t for t in kind.types if not isinstance(t, inspect.NoneType)]
         if data is None:
-            return None if len(options) < len(kind.types) else _zero(options[0])
+            if len(options) < len(kind.types):
+                return None
+            numeric = [t for t in options if isinstance(t, inspect.IntType)]
+            return _zero((numeric or options)[0])  # of a quantity, 0
         if len(options) == 1:
             return self.fit(data, options[0], path, field)
         structs = [t for t in options if isinstance(t, inspect.StructType)]

@@ -50,7 +50,11 @@ def group_of(api_version: str) -> str:
 def kind_name(api_version: str, kind: str) -> str:
     """The name under which objects of this kind are indexed: ``Node``, ``Node.longhorn.io``."""
     group = group_of(api_version)
-    return f"{kind}.{group}" if kind in GROUPS and api_version and group != GROUPS[kind] else kind
+    return (
+        f"{kind}.{group or 'core'}"
+        if kind in GROUPS and api_version and group != GROUPS[kind]
+        else kind
+    )
 
 
 def convert(data: Any, type: type[T], *, document: Document | None = None, pointer: str = "") -> T:
@@ -268,12 +272,12 @@ def _with_holder(
 ) -> tuple[list[KubeObject], set[str]]:
     """Adds what the List itself tells: the kind of its items; its own fields if it is no List."""
     kind, version = head.kind or "", head.apiVersion or ""
-    known = {obj.kind for obj in objects}
     if not kind.endswith("List"):
         fields = _decoder(dict[str, Raw]).decode(raw)
         data = {k: _decoder(Any).decode(v) for k, v in fields.items() if k != "items"}
         objects = [_from_data(data, None), *objects]
-    elif kind != "List":
+    known = {obj.kind for obj in objects}
+    if kind.endswith("List") and kind != "List":
         known.add(kind_name(version, kind.removesuffix("List")))
     return objects, known
 

@@ -134,8 +134,6 @@ def _explained(problem: json.JSONDecodeError, text: str) -> JsonError:
     hint = ""
     if "{{" in text[:100_000] or "${" in text[offset : offset + 2]:
         hint = "render the template first: helm template, kustomize build or envsubst"
-    elif said.startswith("expecting property name") or text[offset] in "]}":
-        hint = "is there a comma too many before it?"
     elif said.startswith("expecting ',' delimiter"):
         hint = "is a comma missing before it?"
     return JsonError(f"not JSON: {said}", offset, hint)

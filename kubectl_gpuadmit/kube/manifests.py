@@ -46,6 +46,7 @@ REASONS = {
 }
 
 _SEPARATOR = re.compile(rb"^---(.*)$", re.MULTILINE)
+_JSON_LINE = re.compile(r'\n\{(?=\s*")')
 _WORDS = {"": "empty", str: "text", list: "a list", bool: "true or false", int: "a number"}
 
 
@@ -144,13 +145,13 @@ def _not_text(raw: bytes, file: str) -> BadManifest | None:
     def refuse(message: str, hint: str) -> BadManifest:
         return BadManifest("not-text", message, file=file, line=1, hint=hint)
 
+    if raw[:2] == b"\x1f\x8b" or raw[:4] in (b"\x28\xb5\x2f\xfd", b"PK\x03\x04"):
+        return refuse("this is compressed data, not a manifest", "unpack it first")
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or (b"\0" in raw[:4] and raw[:4].strip(b"\0")):
         return refuse(
             "this is UTF-16 or UTF-32 text, which kubectl does not read document by document",
             "save it as UTF-8; in PowerShell: … | Out-File -Encoding utf8",
         )
-    if raw[:2] == b"\x1f\x8b" or raw[:4] in (b"\x28\xb5\x2f\xfd", b"PK\x03\x04"):
-        return refuse("this is compressed data, not a manifest", "unpack it first")
     if b"\0" in raw:
         return refuse("this is binary data, not a manifest", "name a YAML or JSON file")
     return None
@@ -267,10 +268,10 @@ def _json_documents(raw: bytes, file: str) -> Iterator[Root | BadManifest]:
                     yield from found
                     return
             yield error
-            again = text.find("\n{", problem.offset)
-            if again < 0:
+            again = _JSON_LINE.search(text, problem.offset)
+            if again is None:
                 return
-            place, at = (jsontext.moved(text, at, again + 1, place), again + 1)
+            place, at = (jsontext.moved(text, at, again.end() - 1, place), again.end() - 1)
             count = 2
             continue
         if not isinstance(value, dict):

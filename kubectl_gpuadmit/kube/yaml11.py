@@ -126,6 +126,10 @@ def load(raw: bytes) -> Loaded | None:
         return _load(_events(raw))
     except yaml.YAMLError as problem:
         raise translated(problem, raw) from None
+    except YamlError as problem:
+        if b"{{" in raw:
+            problem.hint = _RENDER
+        raise
 
 
 def _load(parser: Any) -> Loaded | None:
@@ -342,6 +346,7 @@ def places(raw: bytes) -> dict[str, Place]:
             return found
 
 
+_RENDER = "render it first: helm template, kustomize build or envsubst"
 _CUT = "the document ends in the middle of a value: was the file cut?"
 _ALIGN = "compare its indentation with the lines above"
 _SAYINGS = {
@@ -358,6 +363,10 @@ _SAYINGS = {
     "could not find expected ':'": ("this line has no ':' after its key", _ALIGN),
     "block sequence entries are not allowed": ("a list element is not expected here", _ALIGN),
     "found unexpected end of stream": (_CUT, ""),
+    "did not find expected node content": (
+        "a value, or a closing ] or }, is missing here",
+        "was the file cut?",
+    ),
     "did not find expected ',' or '}'": ("a mapping in braces is not closed", "add } or ,"),
     "did not find expected ',' or ']'": ("a list in brackets is not closed", "add ] or ,"),
     "found unknown escape character": ("unknown \\ escape in double quotes", "use single quotes"),
@@ -393,7 +402,7 @@ def translated(problem: Any, raw: bytes) -> YamlError:
         return YamlError(
             f"this is a template, not a manifest ({said})",
             at,
-            "render it first: helm template, kustomize build or envsubst",
+            _RENDER,
         )
     for begin, (message, hint) in _SAYINGS.items():
         if said.startswith(begin):
