@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-import importlib
+import datetime as dt
+import json
 import os
-import pkgutil
 import re
 import shlex
 import subprocess
@@ -16,24 +16,32 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from kubectl_gpuadmit.policy.schema import setting_key
-
-import kubectl_gpuadmit
 from kubectl_gpuadmit import rules
+from kubectl_gpuadmit.cli.catalogue import catalogue
+from kubectl_gpuadmit.kube import times
+from kubectl_gpuadmit.policy.schema import policy_schema, setting_key
 from kubectl_gpuadmit.rule import REGISTRY, Rule
 
 ROOT = Path(__file__).parent.parent
 WITH_TRANSCRIPTS = ("README.md", "examples/README.md", "docs/runbook.md", "docs/snapshots.md")
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"<!-- rules -->\n.*?<!-- /rules -->", re.DOTALL)
+assert rules.__all__, "importing the package registers every rule"
+
 GENERATED = "<!-- written by `make docs` -->\n"
-PROGRAM = "import sys; from kubectl_gpuadmit.cli.main import main; main()"
+PROGRAM = "import sys; from kubectl_gpuadmit.cli.main import main; sys.exit(main())"
 SECONDS = re.compile(r"\b\d+(\.\d+)? m?s$", re.MULTILINE)
+RESTS = re.compile(r"^Rests on .*(?:\n {10}\S.*)*", re.MULTILINE)
+AGE = re.compile(r"\b[\d,]+ \w+ old\b")
 
 
 def run(command: str) -> tuple[str, int]:
     """What one `kubectl gpu-admit …` prints at 80 columns without colour, and its exit code."""
-    words = shlex.split(command)
+    words = [
+        name
+        for word in shlex.split(command)
+        for name in (sorted(map(_shown, ROOT.glob(word))) if "*" in word else [word])
+    ]
     if words[:2] != ["kubectl", "gpu-admit"]:
         raise ValueError(f"a transcript may only call kubectl gpu-admit: {command}")
     done = subprocess.run(
@@ -48,6 +56,10 @@ def run(command: str) -> tuple[str, int]:
     )
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     return "\n".join(lines).strip("\n"), done.returncode
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
 def transcript(block: str) -> str:
@@ -66,28 +78,13 @@ def transcript(block: str) -> str:
 
 
 def comparable(text: str) -> str:
-    """A transcript without the time that the run took."""
+    """A transcript without what the clock says: how long the run took, how old the snapshot is."""
+    text = RESTS.sub(lambda m: AGE.sub("… old", " ".join(m[0].split())), text)
     return SECONDS.sub("… s", text)
 
 
 def with_transcripts(text: str) -> str:
     return CONSOLE.sub(lambda m: f"```console\n{transcript(m[1])}```", text)
-
-
-def reasons() -> dict[str, tuple[str, str]]:
-    """Reason code -> (meaning, what yields it), from the rules and every module's REASONS."""
-    assert rules.__all__, "importing the package registers every rule"
-    found = {
-        code: (meaning, f"rule {rule.name}")
-        for rule in REGISTRY.values()
-        for code, meaning in rule.reasons.items()
-    }
-    for module in pkgutil.walk_packages(kubectl_gpuadmit.__path__, "kubectl_gpuadmit."):
-        catalogue: Mapping[str, str] = getattr(importlib.import_module(module.name), "REASONS", {})
-        part = module.name.split(".")[1]
-        for code, meaning in catalogue.items():
-            found.setdefault(code, (meaning, part))
-    return dict(sorted(found.items()))
 
 
 def reasons_page() -> str:
@@ -97,11 +94,13 @@ def reasons_page() -> str:
         "A finding's `reason` is stable: match on it, in CI and in the policy's `exceptions`.\n"
     )
     family = ""
-    for code, (meaning, origin) in reasons().items():
+    by_rule = {code: name for name, rule in REGISTRY.items() for code in rule.reasons}
+    for code, meaning in catalogue().items():
         if code.split("/")[0] != family:
             family = code.split("/")[0]
             lines.append(f"## {family}\n")
-        lines.append(f"**{code}** ({origin}): {_sentence(meaning)}\n")
+        origin = f" (rule {by_rule[code]})" if code in by_rule else ""
+        lines.append(f"**{code}**{origin}: {_sentence(meaning)}\n")
     return "\n".join(lines)
 
 
@@ -123,7 +122,22 @@ def rules_page() -> str:
 
 def _settings(rule: Rule) -> Iterator[str]:
     for name, default in rule.settings.items():
-        yield f"| `{setting_key(name)}` | `{default!s}` |"
+        match default:
+            case dt.timedelta():
+                text = times.spell(default)
+            case tuple() | list() | Mapping():
+                text = ", ".join(default) or "none"
+            case bool():
+                text = str(default).lower()
+            case _:
+                text = f"{default:g}" if isinstance(default, float) else str(default) or "none"
+        yield f"| `{setting_key(name)}` | {text} |"
+
+
+def policy_schema_text() -> str:
+    """The JSON Schema of policy files, for editors."""
+    made = policy_schema(REGISTRY, catalogue())
+    return json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def rules_table() -> str:
@@ -147,7 +161,11 @@ def _sentence(text: str) -> str:
 
 def pages() -> dict[str, str]:
     """Path from the root -> the text that it should have."""
-    found = {"docs/reasons.md": reasons_page(), "docs/rules.md": rules_page()}
+    found = {
+        "docs/reasons.md": reasons_page(),
+        "docs/rules.md": rules_page(),
+        "kubectl_gpuadmit/schema/policy-v1.json": policy_schema_text(),
+    }
     for name in WITH_TRANSCRIPTS:
         text = (ROOT / name).read_text()
         found[name] = with_transcripts(TABLE.sub(lambda _: rules_table(), text))

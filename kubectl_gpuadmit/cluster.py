@@ -38,6 +38,7 @@ class NodeInfo:
         "_ports",
         "_used",
         "labels",
+        "memo",
         "name",
         "node",
         "pods",
@@ -54,6 +55,8 @@ class NodeInfo:
         self._used: dict[str, int] | None = None
         self._ports: frozenset[tuple[str, str, int]] | None = None
         self._avoiding: tuple[Pod, ...] | None = None
+        self.memo: dict[Any, Any] = {}
+        """For other layers: what they have worked out from this node and its pods."""
 
     @property
     def unschedulable(self) -> bool:
@@ -128,10 +131,15 @@ class Cluster:
         self._objects: dict[str, dict[Key, KubeObject]] = {}
         self._owned: set[str] = set()
         self._known: set[str] = set()
-        self._pods_by_namespace: dict[str, tuple[Pod, ...]] | None = None
+        self._pods_by_namespace: dict[str, tuple[Pod, ...]] = {}
+        self.nominated: dict[str, tuple[Pod, ...]] = {}
+        """Node name -> pods that preempted others there and wait for the place to become free."""
         self.static_memo: dict[Any, Any] = {}
         """For placement: results that depend on Node objects alone. Shared by forks; emptied when a
         Node is added, changed or removed."""
+        self.pod_memo: dict[Any, Any] = {}
+        """For other layers: what they have worked out from one pod, by its identity; each entry
+        holds the pod itself. Shared by forks."""
 
     @classmethod
     def of(cls, objects: Iterable[KubeObject], known: Iterable[str] = ()) -> Cluster:
@@ -144,11 +152,16 @@ class Cluster:
         cluster._owned.update(by_kind)
         cluster._known.update(by_kind)
         on_node: dict[str, list[Pod]] = {}
-        for pod in by_kind.get("Pod", {}).values():
+        in_namespace: dict[str, list[Pod]] = {}
+        for (namespace, _), pod in by_kind.get("Pod", {}).items():
             assert isinstance(pod, Pod)
+            in_namespace.setdefault(namespace, []).append(pod)
             name = pod.spec.nodeName
             if name and pod.status.phase not in ("Succeeded", "Failed"):
                 on_node.setdefault(name, []).append(pod)
+            elif not name and pod.status.nominatedNodeName:
+                cluster._nominate(pod)
+        cluster._pods_by_namespace = {ns: tuple(pods) for ns, pods in in_namespace.items()}
         for _, node in sorted(by_kind.get("Node", {}).items()):
             assert isinstance(node, Node)
             cluster.nodes[node.name] = NodeInfo(node, tuple(on_node.get(node.name, ())))
@@ -161,7 +174,9 @@ class Cluster:
         twin._objects = dict(self._objects)
         twin._known = set(self._known)
         twin._pods_by_namespace = self._pods_by_namespace
+        twin.nominated = self.nominated
         twin.static_memo = self.static_memo
+        twin.pod_memo = self.pod_memo
         self._owned.clear()  # both sides copy a kind's table before they write to it
         return twin
 
@@ -176,6 +191,9 @@ class Cluster:
 
     def every(self, kind: str, namespace: str | None = None) -> Iterator[KubeObject]:
         """All objects of a kind in insertion order, in one namespace if given."""
+        if kind == "Pod" and namespace is not None:
+            yield from self.pods_in(namespace)
+            return
         for (ns, _), obj in self._objects.get(kind, {}).items():
             if namespace is None or ns == namespace:
                 yield obj
@@ -189,12 +207,7 @@ class Cluster:
             yield obj
 
     def pods_in(self, namespace: str) -> tuple[Pod, ...]:
-        """Pods of one namespace. The first question goes through all pods, later ones do not."""
-        if self._pods_by_namespace is None:
-            groups: dict[str, list[Pod]] = {}
-            for pod in self.pods():
-                groups.setdefault(pod.namespace, []).append(pod)
-            self._pods_by_namespace = {ns: tuple(pods) for ns, pods in groups.items()}
+        """Pods of one namespace in insertion order, at the cost of one look-up."""
         return self._pods_by_namespace.get(namespace, ())
 
     def namespace(self, name: str) -> Namespace | None:
@@ -242,6 +255,8 @@ class Cluster:
             name = obj.spec.nodeName
             if name in self.nodes and not podlib.is_terminal(obj):
                 self.nodes[name] = self.nodes[name].with_pod(obj)
+            elif not name and obj.status.nominatedNodeName:
+                self._nominate(obj)
         elif isinstance(obj, Node):
             before = self.nodes.get(obj.name)
             pods = (
@@ -271,15 +286,22 @@ class Cluster:
             at = gone.spec.nodeName
             if at in self.nodes:
                 self.nodes[at] = self.nodes[at].without((gone,))
+            elif not at and gone.status.nominatedNodeName:
+                wanted = gone.status.nominatedNodeName
+                left = tuple(p for p in self.nominated.get(wanted, ()) if p is not gone)
+                self.nominated = {**self.nominated, wanted: left}
         elif isinstance(gone, Node):
             self.nodes.pop(gone.name, None)
             self.static_memo = {}
+
+    def _nominate(self, pod: Pod) -> None:
+        node = pod.status.nominatedNodeName or ""
+        if not podlib.is_terminal(pod):
+            self.nominated = {**self.nominated, node: (*self.nominated.get(node, ()), pod)}
 
     def _replace_in_namespace(
         self, namespace: str, *, added: Pod | None = None, removed: Pod | None = None
     ) -> None:
         index = self._pods_by_namespace
-        if index is None:
-            return
         pods = tuple(pod for pod in index.get(namespace, ()) if pod is not removed)
         self._pods_by_namespace = {**index, namespace: (*pods, added) if added else pods}

@@ -25,7 +25,7 @@ from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.proposals import Case
 from kubectl_gpuadmit.rule import REGISTRY
-from kubectl_gpuadmit.verdict import Ref, Report, Skipped, Source, Verdict
+from kubectl_gpuadmit.verdict import Ref, Report, Skipped, Source, Verdict, unreadable
 
 APPLIED = frozenset(
     {
@@ -82,15 +82,22 @@ def evaluate(
     source: Source,
     namespace: str = "default",
     with_remedies: bool = True,
+    kubernetes: str = "1.37",
 ) -> Report:
     """Judges every workload among ``documents``.
 
-    ``namespace`` is where objects go that name none. A document that cannot be read is reported as
-    ``Skipped(treated="unreadable")`` and stops nobody else.
+    ``namespace`` is where objects go that name none, ``kubernetes`` the API server's version.
+    A document that cannot be read is reported as ``Skipped(treated="unreadable")`` and stops nobody
+    else.
     """
     assert rules.__all__, "importing the package registers every rule"
     state = State(cluster.fork(), Ledger.of(cluster))
-    terms = Terms(policy=policy, now=now, rules=tuple(REGISTRY[name] for name in sorted(REGISTRY)))
+    terms = Terms(
+        policy=policy,
+        now=now,
+        rules=tuple(REGISTRY[name] for name in sorted(REGISTRY)),
+        kubernetes=kubernetes,
+    )
     items, skipped = _sort_out(documents, state, terms, namespace)
     verdicts: list[Verdict] = []
     budget = remedies.Budget.for_cluster(cluster)
@@ -108,6 +115,24 @@ def evaluate(
         workloads=tuple(verdicts),
         skipped=tuple(skipped),
         policy=policy.name,
+        asked=_asked(items, policy),
+    )
+
+
+def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
+    """What the policy itself names, rules and static entries, and does not switch off everywhere."""
+    named = [name for name in (*REGISTRY, *(e.rule for e in policy.static)) if policy.names(name)]
+    places = {
+        (item.workload.ref.namespace, policy.pool_of_pod(group.pod))
+        for item in items
+        for group in item.workload.groups
+    }
+    return tuple(
+        sorted(
+            name
+            for name in named
+            if any(policy.level(name, namespace=ns, pool=pool) != "off" for ns, pool in places)
+        )
     )
 
 
@@ -120,13 +145,13 @@ def _sort_out(
     pending: list[Document] = []
     for document in documents:
         if isinstance(document, BadManifest):
-            skipped.append(_unreadable(document))
+            skipped.append(unreadable(document))
         elif _kind(document) in APPLIED:
             try:
                 obj = decode_object(document)
                 apply(obj, state, namespace)
             except BadManifest as problem:
-                skipped.append(_unreadable(problem))
+                skipped.append(unreadable(problem))
             else:
                 skipped.append(
                     Skipped(
@@ -146,7 +171,7 @@ def _sort_out(
                 cluster=state.cluster,
             )
         except BadManifest as problem:
-            skipped.append(_unreadable(problem))
+            skipped.append(unreadable(problem))
             continue
         if isinstance(made, Skipped):
             skipped.append(made)
@@ -165,12 +190,3 @@ def apply(obj: KubeObject, state: State, namespace: str) -> None:
 
 def _kind(document: Document) -> str:
     return str(document.data.get("kind", ""))
-
-
-def _unreadable(problem: BadManifest) -> Skipped:
-    return Skipped(
-        ref=Ref("", "", "", ""),
-        location=f"{problem.file}:{problem.line}" if problem.line else problem.file,
-        treated="unreadable",
-        detail=str(problem) + (f" (hint: {problem.hint})" if problem.hint else ""),
-    )

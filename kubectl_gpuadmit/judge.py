@@ -36,6 +36,7 @@ from kubectl_gpuadmit.verdict import (
     Unknown,
     Verdict,
 )
+from kubectl_gpuadmit.verdict import Group as Share
 
 GRAVEST_PLACEMENT: tuple[Placement, ...] = ("never", "waits", "unknown", "fits")
 
@@ -57,6 +58,8 @@ class Terms(Struct, frozen=True):
     now: dt.datetime
     rules: tuple[Rule, ...]
     """Every rule that is asked, in the order of asking."""
+    kubernetes: str = "1.37"
+    """Version of the API server whose defaults are applied."""
 
 
 class _Group(Struct):
@@ -127,7 +130,7 @@ def _judge_group(
     of_rules: list[Finding] = []
     template = group.template
 
-    first = chain.mutate(group.pod, cluster)
+    first = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes)
     pod = first.pod
     ask = _ask(workload, group, pod, terms, running)
     for rule in _of_stage("mutate", terms):
@@ -138,7 +141,13 @@ def _judge_group(
                 case _ if level == "off":
                     continue  # an entry of its own level within a rule that is on
                 case Mutation():
-                    change = structs.replace(found, rule=name, level=level)
+                    change = structs.replace(
+                        found,
+                        rule=name,
+                        level=level,
+                        at="" if group.pointer == "-" else group.pointer,
+                        before=_before(template, found.ops),
+                    )
                     mutations.append(change)
                     if level == "deny":
                         template = _patched(template, change.ops)
@@ -151,9 +160,10 @@ def _judge_group(
                 case Unknown():
                     unknowns.append(_unknown(found, rule, terms))
         if group is not ask.group:  # the next rule sees what this one has made of the pod
-            ask = structs.replace(ask, group=group, pod=group.pod)
+            pod = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes).pod
+            ask = structs.replace(ask, group=group, pod=pod)
     if ops:
-        first = chain.mutate(group.pod, cluster)
+        first = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes)
         pod = first.pod
     findings += first.findings
     unknowns += first.unknowns
@@ -181,7 +191,7 @@ def _judge_group(
     if group.scheduled_by_daemonset:
         placed = daemons.place_on_each(cluster, pod, now=terms.now)
         count = len(placed.places) + (0 if placed.placement == "fits" else 1)
-    names = _names(pod, count)
+    names = [group.name(number) for number in range(count)]
     admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else count
     if admitted:
         admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, count)
@@ -273,7 +283,9 @@ def _levelled(found: Finding, terms: Terms, workload: Workload, *, pool: str) ->
     """Findings of the expansion carry the name of the rule whose level they take, if any."""
     if not found.rule:
         return found
-    level = terms.policy.level(found.rule, namespace=workload.ref.namespace, pool=pool)
+    level = terms.policy.level(
+        found.rule, namespace=workload.ref.namespace, pool=pool, default=found.level
+    )
     return _excepted(structs.replace(found, level=level), terms, workload, {})
 
 
@@ -304,6 +316,20 @@ def _denies(found: Finding) -> bool:
     return found.level == "deny" and not _places(found)
 
 
+def _before(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What the operations replace or remove, by path."""
+    from jsonpointer import JsonPointer, JsonPointerException
+
+    before: dict[str, Any] = {}
+    for op in ops:
+        if op["op"] in ("replace", "remove"):
+            try:
+                before[op["path"]] = JsonPointer(op["path"]).resolve(template)
+            except JsonPointerException:
+                continue
+    return before
+
+
 def _patched(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
     import jsonpatch
 
@@ -320,34 +346,23 @@ def _decoded(template: dict[str, Any], before: Pod) -> Pod:
     return structs.replace(pod, metadata=meta)
 
 
-def _names(pod: Pod, count: int) -> list[str]:
-    base = pod.metadata.name or (pod.metadata.generateName or "pod").rstrip("-")
-    if count == 1 and pod.metadata.name:
-        return [base]
-    return [f"{base}-{index}" for index in range(count)]
-
-
 def _rooted(found: Finding, group: PodGroup) -> Finding:
     """Pod-rooted pointers become pointers into the user's manifest, in suggested patches too."""
     root = group.pointer
-    if root == "-":
-        return structs.replace(found, field="", suggest=())
     if not root:
         return found
 
     def rooted(path: str) -> str:
-        return root + path if path and not path.startswith(root + "/") else path
+        if not path or (root != "-" and path.startswith(f"{root}/")):
+            return path
+        return group.in_manifest(path) or ""
 
-    return structs.replace(
-        found,
-        field=rooted(found.field),
-        suggest=tuple(
-            structs.replace(
-                remedy, patch=tuple({**op, "path": rooted(op["path"])} for op in remedy.patch)
-            )
-            for remedy in found.suggest
-        ),
-    )
+    suggest = []
+    for remedy in found.suggest:
+        patch = tuple({**op, "path": rooted(op["path"])} for op in remedy.patch)
+        if all(op["path"] for op in patch):
+            suggest.append(structs.replace(remedy, patch=patch))
+    return structs.replace(found, field=rooted(found.field), suggest=tuple(suggest))
 
 
 _Item = TypeVar("_Item", Finding, Unknown)
@@ -394,6 +409,10 @@ def _verdict(
         ),
         waits_for=tuple(dict.fromkeys(w for one in groups for w in one.placed.waits_for)),
         decided_by=workload.queue or (worst.placed.decided_by if worst else ""),
+        groups=tuple(
+            Share(one.role, one.pods, {name: n // max(one.pods, 1) for name, n in one.gpus.items()})
+            for one in groups
+        ),
     )
 
 

@@ -29,20 +29,18 @@ def replaced_by(workload: Workload, cluster: Cluster) -> tuple[Pod, ...]:
     with the workload's name and is followed by one more part.
     """
     ref = workload.ref
+    pods = cluster.pods_in(ref.namespace)
+    if ref.kind == "Pod":
+        return tuple(pod for pod in pods if pod.name == ref.name and not is_terminal(pod))
     child = _THROUGH_CHILDREN.get(ref.kind)
-    found = []
-    for pod in cluster.pods_in(ref.namespace):
-        if is_terminal(pod):
-            continue
-        if ref.kind == "Pod":
-            if pod.name == ref.name:
-                found.append(pod)
-            continue
-        for owner in pod.metadata.ownerReferences or ():
-            if not owner.controller:
-                continue
-            direct = owner.kind == ref.kind and owner.name == ref.name
-            through = owner.kind == child and owner.name.rpartition("-")[0] == ref.name
-            if direct or through:
-                found.append(pod)
-    return tuple(found)
+    return tuple(
+        pod
+        for pod in pods
+        for owner in pod.metadata.ownerReferences or ()
+        if owner.controller
+        and (
+            (owner.kind == ref.kind and owner.name == ref.name)
+            or (owner.kind == child and owner.name.rpartition("-")[0] == ref.name)
+        )
+        and not is_terminal(pod)
+    )

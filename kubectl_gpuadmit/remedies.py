@@ -58,7 +58,7 @@ def search(
     Tried in ``case.before``, the state that the workload met. Changes that contain a remedy already found are not
     tried: they would be larger.
     """
-    candidates = _distinct(proposals.for_verdict(case))
+    candidates = _distinct(case, proposals.for_verdict(case))
     found: list[tuple[frozenset[int], Remedy]] = []
     tries = min(budget.per_workload, budget.left)
     for chosen in _combinations(candidates):
@@ -80,14 +80,11 @@ def search(
 
 def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
     """The outcome of the changed manifest in the changed cluster if it is admitted and placed."""
-    import jsonpatch
-
-    ops = [op for part in parts for op in part.patch]
     state = case.before
-    data = case.document.data
+    data = _changed(case, parts)
+    if data is None:
+        return None
     try:
-        if ops:
-            data = jsonpatch.apply_patch(data, ops, in_place=False)
         for part in parts:
             if part.change is not None:
                 state = part.change(state.fork() if state is case.before else state)
@@ -97,7 +94,7 @@ def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
             namespace=namespace,
             cluster=state.cluster,
         )
-    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, GpuAdmitError):
+    except GpuAdmitError:
         return None
     if isinstance(changed, Skipped) or not any(group.count for group in changed.groups):
         return None
@@ -136,10 +133,28 @@ def _compatible(parts: list[Proposal]) -> bool:
     return len(set(topics)) == len(topics) and len(set(paths)) == len(paths)
 
 
-def _distinct(proposed: Iterable[Proposal]) -> list[Proposal]:
-    """Each change once, cheapest first, at most 18 (three of 18 are 987 combinations)."""
+def _distinct(case: Case, proposed: Iterable[Proposal]) -> list[Proposal]:
+    """Each change once, by what it makes of the manifest, cheapest first.
+
+    At most 18: three of 18 are 987 combinations, more than any budget.
+    """
     seen: dict[bytes, Proposal] = {}
     for one in sorted(proposed, key=lambda p: (p.cost, p.summary)):
-        identity: Any = (one.patch, one.command)
-        seen.setdefault(encode(identity), one)
+        changed = _changed(case, [one])
+        if changed is not None:
+            seen.setdefault(encode((changed, one.command)), one)
     return list(seen.values())[:18]
+
+
+def _changed(case: Case, parts: list[Proposal]) -> dict[str, Any] | None:
+    """The user's manifest with these patches; None where they do not apply."""
+    import jsonpatch
+
+    ops = [op for part in parts for op in part.patch]
+    if not ops:
+        return case.document.data
+    try:
+        data: dict[str, Any] = jsonpatch.apply_patch(case.document.data, ops, in_place=False)
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+        return None
+    return data

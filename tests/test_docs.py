@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,31 +30,34 @@ def trees() -> Iterator[ast.Module]:
 
 
 def refs_in_code() -> set[str]:
-    """Literal refs: what errors are made with, directly or through a function that takes a ``ref``.
+    """Literal refs: the first argument of an error, an argument or default named ``ref``, what the
+    policy's ``report`` is told, and what the command line prints in brackets.
 
     f-strings such as ``f"policy-unknown-{what}"`` come out as a pattern, ``policy-unknown-*``.
     """
-    passers = dict.fromkeys(ERRORS, 0)
-    for tree in trees():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and node.name != "__init__":
-                names = [a.arg for a in node.args.args if a.arg not in ("self", "cls")]
-                if "ref" in names:
-                    passers[node.name] = names.index("ref")
-    passers["report"] = 1  # the Callable that policy checks are given
     found: set[str] = set()
     for tree in trees():
         for node in ast.walk(tree):
-            if not isinstance(node, ast.Call):
-                continue
-            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            if name not in passers:
-                continue
-            given = [k.value for k in node.keywords if k.arg == "ref"]
-            given += node.args[passers[name] : passers[name] + 1]
-            for value in given:
-                found |= set(literals(value))
-    return found
+            match node:
+                case ast.Call():
+                    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                    at = 0 if name in ERRORS else 1 if name == "report" else len(node.args)
+                    given = [k.value for k in node.keywords if k.arg == "ref"]
+                    for value in [*given, *node.args[at : at + 1]]:
+                        found |= set(literals(value))
+                case ast.arguments():
+                    named = [*zip(node.args[::-1], node.defaults[::-1], strict=False)]
+                    named += [*zip(node.kwonlyargs, node.kw_defaults, strict=True)]
+                    for argument, default in named:
+                        if argument.arg == "ref" and default is not None:
+                            found |= set(literals(default))
+                case ast.Constant(value=str(text)):
+                    found |= {text} if re.fullmatch(r"policy(-[a-z]+)+", text) else set()
+                    found |= set(re.findall(r"^error: .* \[([a-z-]+)\]$", text))
+                case ast.JoinedStr():
+                    said = "".join(p.value for p in node.values if isinstance(p, ast.Constant))
+                    found |= set(re.findall(r"^error: .* \[([a-z-]+)\]$", said))
+    return {ref for ref in found if "-" in ref or ref in ("unreadable", "usage")}
 
 
 def literals(value: ast.expr) -> Iterator[str]:
@@ -97,6 +101,20 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 def test_the_readme_lists_every_rule() -> None:
     assert generate.rules_table() in (ROOT / "README.md").read_text(), "run: make docs"
     assert REGISTRY, "no rule is registered"
+
+
+def test_the_readme_names_every_command() -> None:
+    import typer.main
+
+    from kubectl_gpuadmit.cli.app import app
+
+    def names(command: Any) -> Iterator[str]:
+        for name, inner in getattr(command, "commands", {}).items():
+            yield name
+            yield from (f"{name} {rest}" for rest in names(inner))
+
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert [name for name in names(typer.main.get_command(app)) if name not in text] == []
 
 
 def test_every_exit_code_is_in_the_readme() -> None:

@@ -1,1 +1,1 @@
-"""What the API server itself does to a new pod before a scheduler sees it: defaults, checks, quota."""
+"""What the API server does to a new pod before a scheduler sees it: defaults, checks, quota."""

@@ -1,7 +1,8 @@
-"""The API server's own admission of one pod, in its order; what it changes, refuses or leaves unknown.
+"""The API server's own admission of one pod, in its order: changes, refusals, unknowns.
 
     mutate    defaults of reading → NamespaceLifecycle → LimitRanger → ServiceAccount → Priority →
-              DefaultTolerationSeconds → (ExtendedResourceToleration) → RuntimeClass → defaults of storing
+              DefaultTolerationSeconds → (ExtendedResourceToleration) → RuntimeClass → defaults of
+              storing
     validate  object validation → LimitRanger → PodSecurity → RuntimeClass → policies and webhooks
 
 ResourceQuota comes last and is ``quota.Ledger``. Every reason is kept; the API server stops at the
@@ -45,7 +46,8 @@ def mutate(
     """The pod as it would be stored, what refuses it on the way, and what could not be told.
 
     ``plugins`` names admission plugins that are on besides the default ones. A pod with quantities
-    that cannot be read comes back unchanged: ``validate`` says why. Doing it twice changes nothing.
+    that cannot be read comes back unchanged: ``validate`` says why. Always start from the
+    pod as the controller would send it: label keys merged once would be merged again.
     """
     if validation_resources.unreadable(pod):
         return Admitted(pod)
@@ -86,9 +88,10 @@ def validate(pod: Pod, cluster: Cluster, *, owner: str = "Pod") -> Admitted:
     ``owner`` is the kind of the workload that makes the pod: some allow fewer restart policies.
     """
     home = pod.namespace or "default"
-    found = validation.findings(pod, owner=owner)
-    if validation_resources.unreadable(pod):
+    found = validation.unreadable(pod)
+    if found:
         return Admitted(pod, found)
+    found = validation.findings(pod, owner=owner)
     found += limit_range.findings(pod, cluster.limit_ranges(home))
     found += runtime_class.validate(pod, cluster)
     unknowns = policies.pod_security(home, cluster) + policies.configured(pod, home, cluster)

@@ -3,8 +3,9 @@
 ``decode`` is what happens when the request is read, ``prepare`` what happens after the mutating
 admission plugins and webhooks, just before validation. Nothing is copied where nothing changes.
 
-Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/defaults.go (SetDefaults_Pod, SetDefaults_PodSpec),
-pkg/api/pod/util.go (DefaultPodLevelResources), pkg/registry/core/pod/strategy.go (PrepareForCreate).
+Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/v1/defaults.go (SetDefaults_Pod,
+SetDefaults_PodSpec), pkg/api/pod/util.go (DefaultPodLevelResources),
+pkg/registry/core/pod/strategy.go (PrepareForCreate).
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def version(text: str) -> tuple[int, int]:
 
 
 def prepare(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
-    """Defaults of storing: matchLabelKeys become selector terms, pod-level resources are completed."""
+    """Defaults of storing: matchLabelKeys become selector terms, pod-level resources complete."""
     spec = pod.spec
     labels = pod.metadata.labels or {}
     affinity = spec.affinity
@@ -119,11 +120,11 @@ def prepare(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
 def _merged(
     selector: LabelSelector, keys: tuple[str, ...], operator: str, labels: dict[str, str]
 ) -> LabelSelector:
-    """Adding the same term twice changes nothing: a template read back from a cluster has it already."""
-    have = selector.matchExpressions or ()
-    terms = (LabelSelectorRequirement(k, operator, (labels[k],)) for k in keys if k in labels)
-    more = tuple(term for term in terms if term not in have)
-    return replace(selector, matchExpressions=have + more) if more else selector
+    """Appended without a look at what is there: validation refuses a key that occurs twice."""
+    terms = tuple(LabelSelectorRequirement(k, operator, (labels[k],)) for k in keys if k in labels)
+    if not terms:
+        return selector
+    return replace(selector, matchExpressions=(selector.matchExpressions or ()) + terms)
 
 
 def _term(term: PodAffinityTerm, labels: dict[str, str]) -> PodAffinityTerm:

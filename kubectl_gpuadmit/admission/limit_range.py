@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_gpuadmit.admission import resource_lists
-from kubectl_gpuadmit.admission.refusal import forbidden, refusal, shown_name
+from kubectl_gpuadmit.admission.refusal import forbidden, refusal, stored_name
 from kubectl_gpuadmit.admission.resource_lists import ResourceList, read
 from kubectl_gpuadmit.kube.objects import (
     Container,
@@ -271,7 +271,7 @@ def findings(obj: Pod | PersistentVolumeClaim, ranges: list[LimitRange]) -> tupl
         broken = of_pod(limit_range, obj) if isinstance(obj, Pod) else of_claim(limit_range, obj)
         if not broken:
             continue
-        message = forbidden(shown_name(obj), joined([v.text for v in broken]), resource)
+        message = forbidden(stored_name(obj), joined([v.text for v in broken]), resource)
         for v in broken:
             evidence = Evidence(
                 f"LimitRange {limit_range.name}",

@@ -12,8 +12,8 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy, Unknown
 
 REASONS = {
     "namespace/missing": "The namespace does not exist. Create it, or name another.",
-    "namespace/terminating": "The namespace is being deleted and takes nothing new. Wait until it is"
-    " gone and create it again, or name another.",
+    "namespace/terminating": "The namespace is being deleted and takes nothing new. Wait until"
+    " it is gone and create it again, or name another.",
 }
 
 ALWAYS = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})

@@ -1,7 +1,7 @@
-"""Admission that is configured inside the cluster and not evaluated here: said to be unknown, by name.
+"""Admission configured inside the cluster and not evaluated here: said to be unknown, by name.
 
-Pod Security levels, admission policies (CEL) and webhooks. A policy or webhook is named only where its
-rules and selectors match the pod; its match conditions are not evaluated.
+Pod Security levels, admission policies (CEL) and webhooks. A policy or webhook is named only where
+its rules and selectors match the pod; its match conditions are not evaluated.
 
 Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/webhook/predicates,
 pkg/admission/plugin/policy/matching; k8s.io/pod-security-admission.
@@ -41,7 +41,7 @@ def pod_security(namespace: str, cluster: Cluster) -> tuple[Unknown, ...]:
 
 
 def configured(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Unknown, ...]:
-    """One Unknown for each webhook and policy that would be asked about the creation of this pod."""
+    """One Unknown for each webhook and policy that would be asked about this new pod."""
     return (*_webhooks(pod, namespace, cluster), *_admission_policies(pod, namespace, cluster))
 
 

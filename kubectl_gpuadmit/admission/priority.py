@@ -15,11 +15,14 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 REASONS = {
     "priority/no-class": "The pod names a PriorityClass that does not exist. Name one that does, or"
     " apply the class first.",
-    "priority/mismatch": "The pod sets spec.priority to another number than its PriorityClass. Leave"
-    " spec.priority out.",
+    "priority/mismatch": "The pod sets spec.priority to another number than its PriorityClass."
+    " Leave spec.priority out.",
     "priority/preemption-policy": "The pod sets another preemptionPolicy than its PriorityClass."
     " Leave it out, or name another class.",
 }
+
+PREEMPTS = "PreemptLowerPriority"
+"""What a PriorityClass says that says nothing (SetDefaults_PriorityClass)."""
 
 SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 """Every cluster has these, also where a snapshot left them out."""
@@ -40,9 +43,10 @@ def mutate(pod: Pod, cluster: Cluster) -> Admitted:
     name = spec.priorityClassName or ""
     chosen = cluster.get("PriorityClass", "", name) if name else global_default(cluster)
     if isinstance(chosen, PriorityClass):
-        name, value, policy = chosen.name, chosen.value, chosen.preemptionPolicy
+        name, value = chosen.name, chosen.value
+        policy = chosen.preemptionPolicy or PREEMPTS
     elif name in SYSTEM:
-        value, policy = SYSTEM[name], "PreemptLowerPriority"
+        value, policy = SYSTEM[name], PREEMPTS
     elif name:
         if not cluster.knows("PriorityClass"):
             missing = f"PriorityClass {name}: priority classes are not in the snapshot"
@@ -59,13 +63,13 @@ def mutate(pod: Pod, cluster: Cluster) -> Admitted:
         )
         return Admitted(pod, (found,))
     else:
-        value, policy = 0, "PreemptLowerPriority"
+        value, policy = 0, PREEMPTS
     unknowns: tuple[Unknown, ...] = ()
     if not name and not cluster.knows("PriorityClass"):
         missing = "the default PriorityClass: priority classes are not in the snapshot"
         unknowns = (_unknown(missing, "audit"),)
     findings = tuple(_conflicts(pod, name, value, policy))
-    wanted = (name or None, value, policy or spec.preemptionPolicy)
+    wanted = (name or None, value, policy)
     if wanted != (spec.priorityClassName, spec.priority, spec.preemptionPolicy):
         spec = replace(
             spec, priorityClassName=wanted[0], priority=wanted[1], preemptionPolicy=wanted[2]
@@ -74,7 +78,7 @@ def mutate(pod: Pod, cluster: Cluster) -> Admitted:
     return Admitted(pod, findings, unknowns)
 
 
-def _conflicts(pod: Pod, name: str, value: int, policy: str | None) -> list[Finding]:
+def _conflicts(pod: Pod, name: str, value: int, policy: str) -> list[Finding]:
     spec = pod.spec
     subject = f"PriorityClass {name}" if name else "no PriorityClass"
     found = []
@@ -92,11 +96,11 @@ def _conflicts(pod: Pod, name: str, value: int, policy: str | None) -> list[Find
                 field="/spec/priority",
             )
         )
-    if policy and spec.preemptionPolicy and spec.preemptionPolicy != policy:
+    if spec.preemptionPolicy and spec.preemptionPolicy != policy:
         text = (
-            f"the string value of PreemptionPolicy ({spec.preemptionPolicy}) must not be provided in"
-            f" pod spec; priority admission controller computed {policy} from the given PriorityClass"
-            " name"
+            f"the string value of PreemptionPolicy ({spec.preemptionPolicy}) must not be"
+            f" provided in pod spec; priority admission controller computed {policy} from the"
+            " given PriorityClass name"
         )
         evidence = Evidence(
             subject, "preemptionPolicy", spec.preemptionPolicy, policy, "preemptionPolicy"

@@ -1,107 +1,45 @@
-"""ResourceQuota admission over a whole run: what is charged, how many pods still fit, what is refused.
+"""ResourceQuota admission over a whole run: what is charged, how many pods fit, what is refused.
 
 A ``Ledger`` starts from status.used of the cluster's quotas and is charged with everything that the
-run would create. Rows are immutable, so a fork costs one dict. Quotas without a status (a run brings
-them along) start from what the cluster's own objects use.
+run would create. Rows are immutable, so a fork costs one dict. Quotas without a status (a run
+brings them along) start from what the cluster's own objects use.
 
-Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/resourcequota/controller.go (CheckRequest) and
-pkg/quota/v1/resources.go.
+Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/resourcequota/controller.go (CheckRequest).
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from kubectl_gpuadmit.admission import quota_usage
+from kubectl_gpuadmit.admission import quota_refusals, quota_usage
+from kubectl_gpuadmit.admission.quota_row import Row
 from kubectl_gpuadmit.admission.quota_usage import Charge
-from kubectl_gpuadmit.admission.refusal import forbidden, refusal
+from kubectl_gpuadmit.admission.refusal import stored_name
 from kubectl_gpuadmit.admission.resource_lists import ZERO, ResourceList, plus, read, times
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import quota_keys
-from kubectl_gpuadmit.kube.objects import Generic, KubeObject, Pod, ResourceQuota
+from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta, Pod, ResourceQuota
 from kubectl_gpuadmit.kube.quantity import Quantity
-from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy, Unknown
-
-REASONS = {
-    "quota/exceeded": "A ResourceQuota of the namespace has less left than the object asks for. Ask"
-    " for less, wait until others end, or have the quota raised.",
-    "quota/must-specify": "A ResourceQuota counts cpu or memory, so every container must name it."
-    " Set the requests or limits that the text lists, or a LimitRange default.",
-    "quota/status-unknown": "The quota controller has not counted a key of a ResourceQuota yet, so"
-    " the API server refuses what the key counts. Try again in a moment.",
-    "quota/negative": "The object asks for a negative amount. Correct the number.",
-}
+from kubectl_gpuadmit.verdict import Finding, Unknown
 
 _RULE = "admission/quota"
 
 Answer = tuple[tuple[Finding, ...], tuple[Unknown, ...]]
 
 
-class Row(Struct, frozen=True):
-    """One quota and what is used of it now."""
-
-    quota: ResourceQuota
-    hard: ResourceList
-    used: ResourceList
-    source: str
-    """Where ``used`` comes from."""
-    run: ResourceList = {}
-    """The part of ``used`` that objects of this run were charged."""
-    uncounted: tuple[str, ...] = ()
-    """Kinds that should have been counted into ``used`` and are not in the snapshot."""
-
-    def charged(self, delta: ResourceList, count: int) -> Row:
-        used, run = dict(self.used), dict(self.run)
-        for key, amount in delta.items():
-            used[key] = plus(used.get(key, ZERO), times(amount, count))
-            run[key] = plus(run.get(key, ZERO), times(amount, count))
-        return replace(self, used=used, run=run)
-
-    def released(self, usage: ResourceList) -> Row:
-        """Never below zero, as the controller counts what is left."""
-        used = {
-            key: Quantity(max(0, have.nano - usage[key].nano), have.format)
-            if key in usage
-            else have
-            for key, have in self.used.items()
-        }
-        return replace(self, used=used)
-
-    def delta(self, charge: Charge) -> ResourceList:
-        """What the object adds to the keys of this quota."""
-        return {k: q for k, q in charge.usage.items() if q.nano and k in self.hard}
-
-    def room(self, delta: ResourceList, most: int) -> int:
-        """How many such objects still fit, at most ``most``."""
-        for key, amount in delta.items():
-            if amount.nano > 0:
-                left = self.hard[key].nano - self.used.get(key, ZERO).nano
-                most = min(most, max(0, left // amount.nano))
-        return most
-
-    def exceeded(self, delta: ResourceList) -> list[str]:
-        """Keys that one more such object would take over the limit."""
-        return sorted(
-            key
-            for key, amount in delta.items()
-            if self.used.get(key, ZERO).nano + amount.nano > self.hard[key].nano
-        )
-
-
 class Ledger:
     """What every quota of a run has been charged. Change a fork, never a ledger that others use."""
 
-    __slots__ = ("_accepted", "_classes", "_cluster", "_rows")
+    __slots__ = ("_accepted", "_classes", "_cluster", "_rows", "_templates")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._rows: dict[str, tuple[Row, ...]] = {}
         self._accepted: tuple[tuple[str, Charge, int], ...] = ()
         self._classes: dict[str, str] | None = None
+        self._templates: dict[tuple[str, str], Generic] = {}
 
     @classmethod
     def of(cls, cluster: Cluster) -> Ledger:
@@ -114,6 +52,7 @@ class Ledger:
         twin._rows = dict(self._rows)
         twin._accepted = self._accepted
         twin._classes = self._classes
+        twin._templates = self._templates
         return twin
 
     def rows(self, namespace: str) -> tuple[Row, ...]:
@@ -124,7 +63,7 @@ class Ledger:
             self._rows[namespace] = rows
         return rows
 
-    # -- charging --------------------------------------------------------------------------------------
+    # -- charging ----------------------------------------------------------------------------
 
     def admit_pods(
         self, pod: Pod, namespace: str, count: int
@@ -135,10 +74,13 @@ class Ledger:
         """
         if not self.rows(namespace):
             return count, (), self._unknowns(namespace, ())
-        return self._admit(namespace, quota_usage.of_pod(pod), count)
+        fit, findings, unknowns = self._admit(namespace, quota_usage.of_pod(pod), count)
+        if fit and pod.spec.resourceClaims:
+            findings += self._template_claims(pod, namespace, fit)
+        return fit, findings, unknowns
 
     def admit_objects(self, namespace: str, counts: Mapping[str, int]) -> Answer:
-        """Charges objects by number: ``{"deployments.apps": 1}``. Pods go through ``admit_pods``."""
+        """Charges objects by number: ``{"deployments.apps": 1}``. Pods: ``admit_pods``."""
         findings: list[Finding] = []
         unknowns: list[Unknown] = []
         if self.rows(namespace):
@@ -151,7 +93,7 @@ class Ledger:
         return tuple(findings), tuple(dict.fromkeys(unknowns))
 
     def admit_object(self, obj: KubeObject, namespace: str) -> Answer:
-        """Charges one object that does not exist yet, by its content (storage, devices, node ports)."""
+        """Charges one object that does not exist yet, by its content (storage, devices, ports)."""
         if not self.rows(namespace):
             return (), self._unknowns(namespace, ())
         _, findings, unknowns = self._admit(namespace, self._charge(obj), 1)
@@ -160,10 +102,12 @@ class Ledger:
     def apply(self, obj: KubeObject) -> Answer:
         """An object that the run brings along: a quota takes effect, all else is charged.
 
-        An object that the cluster has already is taken to be updated in place and not charged again.
+        One that the cluster has already counts as updated in place and is not charged again.
         """
         if isinstance(obj, ResourceQuota):
             self.apply_quota(obj)
+        if isinstance(obj, Generic) and obj.kind == "ResourceClaimTemplate":
+            self._templates = {**self._templates, (obj.namespace, obj.name): obj}
         if isinstance(obj, Generic) and obj.kind == "DeviceClass":
             self._classes = {**self._device_classes(), obj.name: _extended_name(obj)}
             return (), ()
@@ -196,7 +140,7 @@ class Ledger:
         )
 
     def needed(self, pod: Pod, namespace: str, count: int) -> dict[str, dict[str, Quantity]]:
-        """Quota name -> key -> limit at which ``count`` more pods would be admitted, where it is too low."""
+        """Quota name -> key -> limit that would admit ``count`` more pods, where it is too low."""
         charge = quota_usage.of_pod(pod)
         wanted: dict[str, dict[str, Quantity]] = {}
         for row in self.rows(namespace):
@@ -214,7 +158,40 @@ class Ledger:
             for row in self.rows(namespace)
         )
 
-    # -- inside ----------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------
+
+    def _template_claims(self, pod: Pod, namespace: str, count: int) -> tuple[Finding, ...]:
+        """Claims that the controller makes for admitted pods; over quota they are never made."""
+        found: list[Finding] = []
+        for claim in pod.spec.resourceClaims or ():
+            name = claim.resourceClaimTemplateName
+            template = self._templates.get((namespace, name or "")) or self._cluster.get(
+                "ResourceClaimTemplate", namespace, name or ""
+            )
+            if not isinstance(template, Generic):
+                continue
+            made = Generic(
+                apiVersion=template.apiVersion,
+                metadata=ObjectMeta(
+                    namespace=namespace, generateName=f"{stored_name(pod)}-{claim.name}-"
+                ),
+                realKind="ResourceClaim",
+                document={"spec": (template.document.get("spec") or {}).get("spec")},
+            )
+            _, refused, _ = self._admit(namespace, self._charge(made), count)
+            found += (
+                replace(
+                    finding,
+                    reason="quota/template-trap",
+                    detail=f"claim {claim.name} from template {name} is refused after the pod is"
+                    f" admitted, which then stays Pending: {finding.detail}",
+                    level="warn",
+                    permanent=False,
+                    suggest=(),
+                )
+                for finding in refused
+            )
+        return tuple(found)
 
     def _charge(self, obj: KubeObject) -> Charge:
         return quota_usage.of(obj, self._device_classes())
@@ -240,13 +217,13 @@ class Ledger:
             counted = frozenset(filter(charge.counts, row.hard))
             missing = charge.unspecified(counted)
             if missing:
-                refused.append(_must_specify(row, charge, missing))
+                refused.append(quota_refusals.must_specify(row, charge, missing))
             elif not counted <= row.used.keys():
-                refused.append(_status_unknown(row, charge, counted))
+                refused.append(quota_refusals.status_unknown(row, charge, counted))
             else:
                 deltas[index] = row.delta(charge)
         if not refused and any(amount.nano < 0 for amount in charge.usage.values()):
-            refused.append(_negative(charge))
+            refused.append(quota_refusals.negative(charge))
         unknowns = self._unknowns(namespace, tuple(rows[i] for i in deltas))
         if refused:
             return 0, tuple(refused), unknowns
@@ -264,7 +241,9 @@ class Ledger:
             for index, delta in deltas.items():
                 keys = rows[index].exceeded(delta)
                 if keys:
-                    refused.append(_exceeded(rows[index], charge, delta, keys, fit, count))
+                    refused.append(
+                        quota_refusals.exceeded(rows[index], charge, delta, keys, fit, count)
+                    )
         return fit, tuple(refused), unknowns
 
     def _row(self, quota: ResourceQuota) -> Row:
@@ -369,128 +348,3 @@ def _sum(
         for key, amount in charge.usage.items():
             if key in hard and charge.counts(key):
                 into[key] = plus(into.get(key, ZERO), times(amount, count))
-
-
-# -- words -----------------------------------------------------------------------------------------
-
-
-def _listed(amounts: ResourceList, keys: list[str]) -> str:
-    return ",".join(f"{key}={amounts[key]}" for key in keys if key in amounts)
-
-
-def _share(row: Row, key: str, delta: ResourceList, fit: int) -> str:
-    """``(8 by pods 1-2, 4 earlier in this run)``: which part of the use is the run's own."""
-    own = times(delta[key], fit)
-    earlier = Quantity(row.run.get(key, ZERO).nano - own.nano, own.format)
-    parts = []
-    if own.nano:
-        which = "pod 1" if fit == 1 else f"pods 1-{fit}"
-        parts.append(f"{own} by {which}")
-    if earlier.nano > 0:
-        parts.append(f"{earlier} earlier in this run")
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-def _exceeded(
-    row: Row, charge: Charge, delta: ResourceList, keys: list[str], fit: int, count: int
-) -> Finding:
-    name = row.quota.name
-    text = (
-        f"exceeded quota: {name}, requested: {_listed(delta, keys)},"
-        f" used: {_listed(row.used, keys)}, limited: {_listed(row.hard, keys)}"
-    )
-    evidence = []
-    lines = []
-    raised: dict[str, str] = {}
-    for key in keys:
-        used, limit = row.used.get(key, ZERO), row.hard[key]
-        words = f"asked {delta[key]} · used {used}{_share(row, key, delta, fit)} · limit {limit}"
-        lines.append(f"{key} {words}")
-        evidence.append(
-            Evidence(
-                f"ResourceQuota {name}",
-                key,
-                str(plus(used, delta[key])),
-                str(limit),
-                f"{words} · {row.source}",
-            )
-        )
-        raised[key] = str(plus(used, times(delta[key], count - fit)))
-    what = "pod" if charge.resource == "pods" else charge.resource
-    which = f"{what} {fit + 1} of {count}: " if count > 1 else ""
-    alone = any(times(delta[key], count).nano > row.hard[key].nano for key in keys)
-    return refusal(
-        "quota/exceeded",
-        f"{which}ResourceQuota {name}: {'; '.join(lines)}",
-        forbidden(charge.name, text, charge.resource),
-        evidence=evidence,
-        permanent=alone,
-        suggest=(
-            Remedy(
-                summary=f"raise ResourceQuota {name} to "
-                + ", ".join(f"{key}={amount}" for key, amount in raised.items()),
-                command=patch_command(row.quota, raised),
-                cost=90,
-            ),
-        ),
-    )
-
-
-def patch_command(quota: ResourceQuota, hard: Mapping[str, str | None]) -> str:
-    """The kubectl command that sets (None: removes) keys of spec.hard."""
-    patch = json.dumps({"spec": {"hard": dict(hard)}}, separators=(",", ":"))
-    return (
-        f"kubectl -n {quota.namespace} patch resourcequota {quota.name} --type=merge -p '{patch}'"
-    )
-
-
-def _must_specify(row: Row, charge: Charge, missing: dict[str, list[str]]) -> Finding:
-    name = row.quota.name
-    text = "must specify " + "; ".join(
-        f"{key} for: {','.join(containers)}" for key, containers in missing.items()
-    )
-    evidence = [
-        Evidence(
-            f"ResourceQuota {name}",
-            f"{key} of container {', '.join(containers)}",
-            None,
-            str(row.hard[key]),
-            "status.hard" if row.quota.status.hard is not None else "spec.hard",
-        )
-        for key, containers in missing.items()
-    ]
-    return refusal(
-        "quota/must-specify",
-        f"ResourceQuota {name}: {text}",
-        forbidden(charge.name, f"failed quota: {name}: {text}", charge.resource),
-        evidence=evidence,
-        field="/spec/containers",
-    )
-
-
-def _status_unknown(row: Row, charge: Charge, counted: frozenset[str]) -> Finding:
-    name = row.quota.name
-    text = f"status unknown for quota: {name}, resources: {','.join(sorted(counted))}"
-    evidence = [
-        Evidence(f"ResourceQuota {name}", key, None, str(row.hard[key]), row.source)
-        for key in sorted(counted - row.used.keys())
-    ]
-    return refusal(
-        "quota/status-unknown",
-        f"ResourceQuota {name} has not been counted yet: "
-        + ", ".join(sorted(counted - row.used.keys())),
-        forbidden(charge.name, text, charge.resource),
-        evidence=evidence,
-        permanent=False,
-    )
-
-
-def _negative(charge: Charge) -> Finding:
-    keys = sorted(key for key, amount in charge.usage.items() if amount.nano < 0)
-    text = f"quota usage is negative for resource(s): {','.join(keys)}"
-    return refusal(
-        "quota/negative",
-        text,
-        forbidden(charge.name, text, charge.resource),
-        evidence=[Evidence(charge.resource, key, str(charge.usage[key]), "0") for key in keys],
-    )

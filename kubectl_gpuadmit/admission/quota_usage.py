@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from kubectl_gpuadmit.admission import resource_lists
-from kubectl_gpuadmit.admission.refusal import shown_name
+from kubectl_gpuadmit.admission.refusal import stored_name
 from kubectl_gpuadmit.admission.resource_lists import ResourceList
 from kubectl_gpuadmit.kube import quota_keys
 from kubectl_gpuadmit.kube.objects import (
@@ -76,7 +76,7 @@ def _all_specified(_: frozenset[str]) -> dict[str, list[str]]:
 
 
 def of_pod(pod: Pod) -> Charge:
-    """A pod: its object count, and unless it has ended everything that it requests and is limited to.
+    """A pod: its object count and, unless it has ended, all that it requests and is limited to.
 
     Pods that outlived their deletion grace are counted here (the API server stops at that moment).
     """
@@ -88,7 +88,7 @@ def of_pod(pod: Pod) -> Charge:
         )
     return Charge(
         resource="pods",
-        name=shown_name(pod),
+        name=stored_name(pod),
         usage=usage,
         counts=quota_keys.of_pods,
         in_scope=lambda scope: pod_in_scope(pod, scope),
@@ -112,7 +112,7 @@ def _compute(requests: ResourceList, limits: ResourceList) -> ResourceList:
 
 
 def unspecified(pod: Pod, keys: frozenset[str]) -> dict[str, list[str]]:
-    """cpu and memory keys oblige every container to name the resource, unless the pod itself does."""
+    """cpu and memory keys oblige every container to name the resource, unless the pod does."""
     wanted = keys & quota_keys.MUST_SPECIFY
     if not wanted or resource_lists.pod_level_set(pod):
         return {}
@@ -220,7 +220,7 @@ def of_volume_claim(claim: PersistentVolumeClaim) -> Charge:
     names = (attributes,) if attributes else ()
     return Charge(
         resource="persistentvolumeclaims",
-        name=shown_name(claim),
+        name=stored_name(claim),
         usage=usage,
         counts=quota_keys.of_volume_claims,
         in_scope=lambda s: s.scopeName == "VolumeAttributesClass" and _matches(s, names),
@@ -241,7 +241,7 @@ def of_service(service: Generic) -> Charge:
             node_ports = sum(1 for port in ports if port.get("nodePort"))
     return Charge(
         resource="services",
-        name=shown_name(service),
+        name=stored_name(service),
         usage={
             "count/services": ONE,
             "services": ONE,
@@ -280,7 +280,7 @@ def of_resource_claim(claim: Generic, extended: dict[str, str]) -> Charge:
                 usage[REQUESTS + extended[name]] = amount
     return Charge(
         resource="resourceclaims.resource.k8s.io",
-        name=shown_name(claim),
+        name=stored_name(claim),
         usage=usage,
         counts=lambda key: quota_keys.of_resource_claims(key, extended),
         in_scope=_no_scope,
@@ -339,7 +339,7 @@ def of(obj: KubeObject, extended: dict[str, str]) -> Charge:
             return of_service(obj)
         case Generic() if obj.kind == "ResourceClaim":
             return of_resource_claim(obj, extended)
-    return of_object(resource_of(obj), shown_name(obj))
+    return of_object(resource_of(obj), stored_name(obj))
 
 
 def resource_of(obj: KubeObject) -> str:

@@ -33,13 +33,21 @@ def shown_name(obj: KubeObject) -> str:
     return obj.metadata.name or obj.metadata.generateName or "Unknown"
 
 
+def stored_name(obj: KubeObject) -> str:
+    """The same after admission's mutating half: by then a random suffix follows generateName."""
+    generated = obj.metadata.generateName
+    if not obj.metadata.name and generated:
+        return f"{generated[:58]}xxxxx"
+    return shown_name(obj)
+
+
 def forbidden(name: str, reason: str, resource: str = "pods") -> str:
     """The text of the 403 that an admission plugin's error becomes."""
     return f'{resource} "{name}" is forbidden: {reason}'
 
 
 def said(message: str) -> Evidence:
-    """The API server's own words, kept beside the readable ones; always the last piece of evidence."""
+    """The API server's own words beside the readable ones; always the last piece of evidence."""
     return Evidence(API_SERVER, "message", message, None)
 
 

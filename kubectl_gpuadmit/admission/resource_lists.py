@@ -36,7 +36,7 @@ _MILLI = 10**6
 
 @lru_cache(maxsize=1 << 14, typed=True)
 def read_one(text: QuantityText) -> Quantity:
-    """One quantity as the API stores it in a resource list: finer than a thousandth is rounded up."""
+    """One quantity as the API stores it in a resource list: rounded up to a thousandth."""
     read = quantity.parse(text)
     rest = read.nano % _MILLI
     if not rest:
@@ -124,7 +124,7 @@ def _resizing(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def with_status(pod: Pod, which: Side) -> ResourceList:
-    """The same for a pod that may be resized in place: the greatest of asked, allocated and in force.
+    """The same for a pod that is resized in place: the most of asked, allocated and in force.
 
     Where a resize is infeasible, what the spec asks is left out.
     """

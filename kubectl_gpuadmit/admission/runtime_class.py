@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubectl_gpuadmit.admission import resource_lists
-from kubectl_gpuadmit.admission.refusal import Admitted, forbidden, refusal, shown_name
+from kubectl_gpuadmit.admission.refusal import Admitted, forbidden, refusal, shown_name, stored_name
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod, Resources, RuntimeClass, Toleration
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
@@ -52,7 +52,9 @@ def mutate(pod: Pod, cluster: Cluster) -> Admitted:
         fixed = _fixed(runtime)
         if spec.overhead and not _same(fixed, spec.overhead):
             text = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-            found.append(_overhead(pod, text, fixed, f"RuntimeClass {runtime.name}"))
+            found.append(
+                _overhead(pod, shown_name(pod), text, fixed, f"RuntimeClass {runtime.name}")
+            )
         elif spec.overhead != fixed:
             spec = replace(spec, overhead=fixed)
     if runtime.scheduling is not None:
@@ -82,11 +84,13 @@ def validate(pod: Pod, cluster: Cluster) -> tuple[Finding, ...]:
         if _same(_fixed(runtime), pod.spec.overhead):
             return ()
         text = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-        return (_overhead(pod, text, _fixed(runtime), f"RuntimeClass {runtime.name}"),)
+        return (
+            _overhead(pod, stored_name(pod), text, _fixed(runtime), f"RuntimeClass {runtime.name}"),
+        )
     if pod.spec.overhead is None:
         return ()
     text = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-    return (_overhead(pod, text, None, "RuntimeClass"),)
+    return (_overhead(pod, stored_name(pod), text, None, "RuntimeClass"),)
 
 
 def _absent(pod: Pod, cluster: Cluster) -> Admitted:
@@ -110,7 +114,7 @@ def _absent(pod: Pod, cluster: Cluster) -> Admitted:
     return Admitted(pod, (finding,))
 
 
-def _overhead(pod: Pod, text: str, wanted: Resources | None, subject: str) -> Finding:
+def _overhead(pod: Pod, name: str, text: str, wanted: Resources | None, subject: str) -> Finding:
     def show(resources: Resources | None) -> str | None:
         amounts = resource_lists.read(resources)
         return ", ".join(f"{k}={q}" for k, q in sorted(amounts.items())) or None
@@ -121,7 +125,7 @@ def _overhead(pod: Pod, text: str, wanted: Resources | None, subject: str) -> Fi
     return refusal(
         "runtime-class/overhead",
         text.removeprefix("pod rejected: "),
-        forbidden(shown_name(pod), text),
+        forbidden(name, text),
         evidence=(evidence,),
         field="/spec/overhead",
     )

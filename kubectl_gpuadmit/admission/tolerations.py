@@ -18,7 +18,7 @@ SECONDS = 300
 
 
 def node_problems(pod: Pod) -> Pod:
-    """Tolerates an unready or unreachable node for 300 s, unless the pod says something about it."""
+    """Tolerates an unready or unreachable node for 300 s, unless the pod speaks of it."""
     own = pod.spec.tolerations or ()
 
     def spoken_of(key: str) -> bool:
@@ -35,7 +35,7 @@ def node_problems(pod: Pod) -> Pod:
 
 
 def extended_resources(pod: Pod) -> Pod:
-    """Tolerates the NoSchedule taint named like each extended resource that a container requests."""
+    """Tolerates the NoSchedule taint named like each extended resource that is requested."""
     asked = sorted(
         {
             name

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.json import encode
+
 from kubectl_gpuadmit.admission import validation_resources, validation_scheduling
 from kubectl_gpuadmit.admission.field_errors import (
     FieldError,
@@ -23,7 +25,7 @@ from kubectl_gpuadmit.admission.field_errors import (
     required,
     unsupported,
 )
-from kubectl_gpuadmit.admission.refusal import refusal, shown_name
+from kubectl_gpuadmit.admission.refusal import refusal, stored_name
 from kubectl_gpuadmit.kube import names
 from kubectl_gpuadmit.kube.objects import Container, Pod, ResourceRequirements, Volume
 from kubectl_gpuadmit.verdict import Evidence, Finding
@@ -34,8 +36,8 @@ REASONS = {
     " GPUs are nvidia.com/gpu (or what the nodes advertise).",
     "invalid/quantity": "A quantity that the API refuses: unreadable, negative, or a fraction of"
     " something that comes in whole numbers. Write a whole number.",
-    "invalid/requests-limits": "Requests and limits contradict each other. For GPUs set the limit and"
-    " leave the request out, or make both equal.",
+    "invalid/requests-limits": "Requests and limits contradict each other. For GPUs set the limit"
+    " and leave the request out, or make both equal.",
     "invalid/resource-claims": "resourceClaims, or a container's claims, are malformed or name"
     " something that the pod does not define. " + _WHERE_TO_LOOK,
     "invalid/removed-field": "A field that this Kubernetes version does not have any more. Use the"
@@ -45,8 +47,8 @@ REASONS = {
     " Rename one.",
     "invalid/required": "A field that must be set is not. " + _WHERE_TO_LOOK,
     "invalid/value": "A value out of range. " + _WHERE_TO_LOOK,
-    "invalid/restart-policy": "A restartPolicy that the API, or this kind of workload, does not allow."
-    " Deployments need Always, Jobs OnFailure or Never.",
+    "invalid/restart-policy": "A restartPolicy that the API, or this kind of workload, does not"
+    " allow. Deployments need Always, Jobs OnFailure or Never.",
     "invalid/labels": "A label or selector that the API refuses. " + _WHERE_TO_LOOK,
     "invalid/affinity": "An affinity term that the API refuses. " + _WHERE_TO_LOOK,
     "invalid/toleration": "A toleration that the API refuses. " + _WHERE_TO_LOOK,
@@ -68,22 +70,38 @@ ALWAYS_RESTARTED = frozenset(
 )
 
 
+_SPECS: dict[bytes, tuple[FieldError, ...]] = {}
+"""Complaints by the value of a spec: sister workloads and re-judged remedies share one."""
+_SPECS_LIMIT = 1 << 12
+
+
 def errors(pod: Pod) -> list[FieldError]:
     """All complaints in the API's order; the pod must be defaulted and its quantities readable."""
-    return list(_pod(pod))
+    key = encode(pod.spec)
+    found = _SPECS.get(key)
+    if found is None:
+        if len(_SPECS) >= _SPECS_LIMIT:
+            _SPECS.clear()
+        found = _SPECS[key] = tuple(_spec(pod))
+    return [*_metadata(pod), *found]
 
 
 def findings(pod: Pod, *, owner: str = "Pod") -> tuple[Finding, ...]:
-    """One finding for each complaint. ``owner`` is the workload's kind, which may narrow the fields."""
-    name = shown_name(pod)
-    complaints = validation_resources.unreadable(pod)
-    removed = tuple(_removed(pod))
-    if complaints:
-        return removed + tuple(c.finding(name, complaints) for c in complaints)
+    """One finding for each complaint. ``owner``: the workload's kind, which may allow less."""
     found = errors(pod)
+    name = stored_name(pod)
     return (
-        removed + tuple(_restart(pod, owner)) + tuple(error.finding(name, found) for error in found)
+        *_removed(pod),
+        *_restart(pod, owner),
+        *(error.finding(name, found) for error in found),
     )
+
+
+def unreadable(pod: Pod) -> tuple[Finding, ...]:
+    """Quantities that stop the API server before anything else."""
+    found = validation_resources.unreadable(pod)
+    name = stored_name(pod)
+    return tuple(error.finding(name, found) for error in found)
 
 
 def _removed(pod: Pod) -> Iterator[Finding]:
@@ -116,7 +134,7 @@ def _restart(pod: Pod, owner: str) -> Iterator[Finding]:
         text = 'valid values: "OnFailure", "Never"'
         error = required("invalid/restart-policy", where, text)
     if error is not None:
-        name = shown_name(pod)
+        name = stored_name(pod)
         yield refusal(
             error.reason,
             f"{owner} is invalid: {error.text}",
@@ -126,7 +144,7 @@ def _restart(pod: Pod, owner: str) -> Iterator[Finding]:
         )
 
 
-def _pod(pod: Pod) -> Iterator[FieldError]:
+def _metadata(pod: Pod) -> Iterator[FieldError]:
     meta = pod.metadata
     if meta.generateName:
         for text in names.generate_name(meta.generateName):
@@ -143,19 +161,6 @@ def _pod(pod: Pod) -> Iterator[FieldError]:
     for key in sorted(meta.annotations or {}):
         for text in names.label_key(key.lower()):
             yield invalid("invalid/labels", ("metadata", "annotations"), key, text)
-    yield from _spec(pod)
-    for field, many in (
-        ("containers", pod.spec.containers),
-        ("initContainers", pod.spec.initContainers),
-    ):
-        for i, container in enumerate(many or ()):
-            image = container.image or ""
-            if image != image.strip():
-                text = "must not have leading or trailing whitespace"
-                yield invalid("invalid/value", ("spec", field, i, "image"), image, text)
-    if pod.spec.nodeName and pod.spec.schedulingGates:
-        text = "cannot be set until all schedulingGates have been cleared"
-        yield forbidden("invalid/scheduling-gate", ("spec", "nodeName"), text)
 
 
 def _spec(pod: Pod) -> Iterator[FieldError]:
@@ -210,6 +215,18 @@ def _spec(pod: Pod) -> Iterator[FieldError]:
         yield from validation_resources.requirements(
             ResourceRequirements(limits=spec.overhead), frozenset(), (*at, "overhead")
         )
+    for field, many in (
+        ("containers", spec.containers),
+        ("initContainers", spec.initContainers),
+    ):
+        for i, container in enumerate(many or ()):
+            image = container.image or ""
+            if image != image.strip():
+                text = "must not have leading or trailing whitespace"
+                yield invalid("invalid/value", ("spec", field, i, "image"), image, text)
+    if spec.nodeName and spec.schedulingGates:
+        text = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden("invalid/scheduling-gate", ("spec", "nodeName"), text)
 
 
 def _volumes(own: tuple[Volume, ...], where: Where, legal: set[str]) -> Iterator[FieldError]:

@@ -1,7 +1,8 @@
-"""Object validation of resource requirements and resource claims, container by container and pod-level.
+"""Object validation of resource requirements and resource claims, per container and pod-level.
 
-Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go (validateResourceRequirements,
-validatePodResources, validateResourceClaimNames, validatePodResourceClaim and what they call).
+Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/validation/validation.go
+(validateResourceRequirements, validatePodResources, validateResourceClaimNames,
+validatePodResourceClaim and what they call).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _CLAIM = "invalid/resource-claims"
 
 
 def unreadable(pod: Pod) -> list[FieldError]:
-    """Quantities that the API server cannot even decode: it refuses the request before anything else."""
+    """Quantities that the API server cannot even decode: it looks at nothing else then."""
     found = []
     for where, resources in _lists(pod):
         for name, text in sorted((resources or {}).items()):

@@ -13,7 +13,7 @@ from kubectl_gpuadmit.cli import output
 from kubectl_gpuadmit.cli.exit import code
 from kubectl_gpuadmit.cli.problems import say, tell_unreadable
 from kubectl_gpuadmit.cli.progress import Progress
-from kubectl_gpuadmit.cli.question import Output, Question
+from kubectl_gpuadmit.cli.question import Question
 from kubectl_gpuadmit.errors import BadInput, NothingChecked
 from kubectl_gpuadmit.verdict import Report, Source, Verdict
 
@@ -36,19 +36,19 @@ class Answer(Struct, frozen=True):
     position: Callable[[Verdict, str], tuple[int, int] | None]
 
 
-def answer(question: Question, *, command: str) -> int:
+def answer(question: Question) -> int:
     """Answers on stdout, talks on stderr, returns the exit code."""
     if question.rule:
         return _rule(question.rule)
     if not question.paths:
-        where = "-f FILE" if command == "explain" else "PATH"
+        where = "-f FILE" if question.command == "explain" else "PATH"
         raise NothingChecked(
             "nothing-named",
             "nothing to check was named",
-            hint=f"kubectl gpu-admit {command} {where}",
+            hint=f"kubectl gpu-admit {question.command} {where}",
         )
     found = evaluated(question)
-    show(found, question, command=command)
+    show(found, question)
     return conclude(found.report, question)
 
 
@@ -143,21 +143,21 @@ def _positions(
     return position
 
 
-def show(found: Answer, question: Question, *, command: str) -> None:
+def show(found: Answer, question: Question) -> None:
     """Writes the report to stdout in the form that was asked for."""
     report = found.report
     match question.output:
-        case Output.table:
-            _show_text(found, question, command=command)
-        case Output.json:
+        case "table":
+            _show_text(found, question)
+        case "json":
             from kubectl_gpuadmit.render.data import to_json
 
             output.write_data(to_json(report))
-        case Output.yaml:
+        case "yaml":
             from kubectl_gpuadmit.render.data import to_yaml
 
             output.write_data(to_yaml(report))
-        case Output.sarif:
+        case "sarif":
             from kubectl_gpuadmit import __version__
             from kubectl_gpuadmit.cli.catalogue import catalogue
             from kubectl_gpuadmit.render.sarif import to_sarif
@@ -167,18 +167,18 @@ def show(found: Answer, question: Question, *, command: str) -> None:
                     report, version=__version__, catalogue=catalogue(), position=found.position
                 )
             )
-        case Output.junit:
+        case "junit":
             from kubectl_gpuadmit.render.junit import to_junit
 
             output.write_data(to_junit(report))
-        case Output.markdown:
+        case "markdown":
             from kubectl_gpuadmit.render.markdown import to_markdown
 
             output.write_data(to_markdown(report))
 
 
-def _show_text(found: Answer, question: Question, *, command: str) -> None:
-    if command == "explain":
+def _show_text(found: Answer, question: Question) -> None:
+    if question.command == "explain":
         from kubectl_gpuadmit.render.text import explain
 
         text = explain(
@@ -206,7 +206,7 @@ def conclude(report: Report, question: Question) -> int:
     for skipped in report.skipped:
         if skipped.treated == "unreadable":
             tell_unreadable(skipped)
-        elif skipped.treated == "unknown-kind" and question.output is not Output.table:
+        elif skipped.treated == "unknown-kind" and question.output != "table":
             say(
                 f"warning: {skipped.location}: {skipped.ref.kind} {skipped.ref.name} was not judged"
             )

@@ -2,19 +2,78 @@
 
 from __future__ import annotations
 
+import enum
+import inspect
 import os
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import typer
 
 from kubectl_gpuadmit import __version__
-from kubectl_gpuadmit.cli.check import check
-from kubectl_gpuadmit.cli.explain import explain
+from kubectl_gpuadmit.cli import check, explain
 from kubectl_gpuadmit.cli.main import PROGRAM
+from kubectl_gpuadmit.cli.options import OPTIONS, OUTPUTS, Argument, Option
 from kubectl_gpuadmit.cli.policy import policy
 from kubectl_gpuadmit.cli.problems import tell
 
 COMMAND = "kubectl-gpu_admit"
 """The name on PATH, which shells complete; kubectl completes its own through the plugin."""
+
+Output = enum.StrEnum("Output", {name: name for name in OUTPUTS})  # type: ignore[misc]
+TYPES = {"text": str, "flag": bool, "number": int, "output": Output, "texts": list[str] | None}
+
+
+def as_typer_sees_it(
+    command: Callable[[Mapping[str, Any]], int], argument: Argument
+) -> Callable[..., int]:
+    """The command with a parameter for each option of the table and for its argument."""
+
+    def run(**given: Any) -> int:
+        values = {o.name: given[o.name] for o in OPTIONS}
+        for name in ("files", argument.name):
+            values[name] = tuple(given[name] or ())
+        return command({**values, "output": str(values["output"])})
+
+    positional = typer.Argument(metavar=argument.metavar, help=argument.help, show_default=False)
+    parameters = [_parameter(argument.name, list[str] | None, positional, None)]
+    parameters += [_parameter(o.name, TYPES[o.kind], _option(o), _default(o)) for o in OPTIONS]
+    run.__name__ = command.__name__
+    run.__doc__ = command.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _parameter(name: str, kind: Any, info: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, info],
+    )
+
+
+def _option(option: Option) -> Any:
+    limits: dict[str, Any] = {"min": 0, "max": 125} if option.kind == "number" else {}
+    return typer.Option(
+        *option.flags,
+        metavar=option.metavar or None,
+        help=option.help,
+        hidden=option.hidden,
+        **limits,
+    )
+
+
+def _default(option: Option) -> Any:
+    match option.kind:
+        case "output":
+            return Output(OUTPUTS[0])
+        case "texts":
+            return None
+        case _:
+            return option.default
+
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -24,8 +83,8 @@ app = typer.Typer(
     help="May this GPU workload in, would it then run, and what smallest change would make it so?",
     epilog="Exit codes: 0 clear, 1 refused, 2 unreadable or nothing checked, 3 not judged.",
 )
-app.command()(explain)
-app.command()(check)
+app.command()(as_typer_sees_it(explain.explain, explain.ARGUMENT))
+app.command()(as_typer_sees_it(check.check, check.ARGUMENT))
 app.add_typer(policy, name="policy")
 
 

@@ -1,4 +1,4 @@
-"""Entry point: what every call has in common, and the answers that must not wait for imports.
+"""Entry point: what every call has in common, and the ways around slow imports.
 
 Rules of this module
 1. Nothing heavy is imported before it is needed: ``--help`` and ``version`` answer from a file.
@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> int:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123
     debug = "--debug" in (args[: args.index("--")] if "--" in args else args)
     try:
-        return _quick(args) if _is_quick(args) else _full(args)
+        return _shipped(args) if _is_shipped(args) else _full(args)
     except KeyboardInterrupt:
         print("stopped: nothing was written", file=sys.stderr)
         return STOPPED_BY_KEY
@@ -37,14 +37,17 @@ def main(argv: list[str] | None = None) -> int:
         return tell(problem)
 
 
-def _is_quick(args: list[str]) -> bool:
-    completing = any(name.startswith("_KUBECTL_GPU_ADMIT") for name in os.environ)
-    return not completing and (
+def _is_shipped(args: list[str]) -> bool:
+    return not _completing() and (
         not args or args[-1] in ("--help", "-h", "--version") or args == ["version"]
     )
 
 
-def _quick(args: list[str]) -> int:
+def _completing() -> bool:
+    return any(name.startswith("_KUBECTL_GPU_ADMIT") for name in os.environ)
+
+
+def _shipped(args: list[str]) -> int:
     """Help from the shipped copy of what typer prints; the whole program where there is none."""
     if args in (["--version"], ["version"]):
         from kubectl_gpuadmit import __version__
@@ -71,13 +74,30 @@ def _columns() -> int:
 
 
 def _full(args: list[str]) -> int:
-    if args[:1] == ["__complete"]:
+    args = [_as_kubectl_takes_it(arg) for arg in args]
+    if args[0] == "__complete":
         from kubectl_gpuadmit.cli.completion import complete
 
         return complete(args[1:])
+    if args[0] in ("explain", "check") and not _completing():
+        from kubectl_gpuadmit.cli import check, explain, quick
+
+        module, command = {
+            "explain": (explain, explain.explain),
+            "check": (check, check.check),
+        }[args[0]]
+        values = quick.parse(args[1:], module.ARGUMENT)
+        if values is not None:
+            return command(values)
     from kubectl_gpuadmit.cli.app import run
 
     return run(args)
+
+
+def _as_kubectl_takes_it(arg: str) -> str:
+    """``-o=json`` means ``-ojson`` to kubectl, and "=json" to typer."""
+    short = len(arg) > 2 and arg[0] == "-" and arg[1].isalpha() and arg[2] == "="
+    return arg[:2] + arg[3:] if short else arg
 
 
 def _reader_left() -> int:

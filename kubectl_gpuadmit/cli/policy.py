@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Annotated
 
 import typer
@@ -12,40 +13,49 @@ from kubectl_gpuadmit.errors import EXIT_BAD_INPUT, EXIT_CLEAR
 
 policy = typer.Typer(rich_markup_mode=None, help="Lint a policy file, start one, print its schema.")
 
+Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Policy files.")]
+Snapshot = Annotated[
+    str, typer.Option("--snapshot", metavar="PATH", help="Hold it against this cluster, too.")
+]
+
 
 @policy.command()
-def lint(
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Policy files.")],
-) -> int:
+def lint(files: Files, snapshot: Snapshot = "") -> int:
     """Check policy files.
 
     Every problem is told with its line and, where it can be guessed, with what was meant.
     """
-    from kubectl_gpuadmit import rules
+    from kubectl_gpuadmit.adapters.snapshot import load_snapshot
     from kubectl_gpuadmit.cli.answer import policy_file
     from kubectl_gpuadmit.cli.catalogue import catalogue
-    from kubectl_gpuadmit.policy.load import read_policy
+    from kubectl_gpuadmit.policy.lint import lint as problems_of
 
-    assert rules.__doc__, "importing the package registers every rule"
+    cluster = load_snapshot(snapshot).cluster if snapshot else None
     code = EXIT_CLEAR
     for file in files:
-        _, problems = read_policy(*policy_file(file), catalogue=catalogue())
-        for problem in problems:
-            if problem.severity == "error":
-                code = tell(problem.as_error())
+        found = problems_of(
+            *policy_file(file), now=dt.datetime.now(dt.UTC), cluster=cluster, catalogue=catalogue()
+        )
+        errors = [problem for problem in found if problem.severity == "error"]
+        for problem in found:
+            if problem in errors:
+                tell(problem.as_error())
             else:
                 say(f"warning: {problem.as_error()}")
-        if not any(problem.severity == "error" for problem in problems):
-            output.write_data(f"{file}: a sound policy, {len(problems)} warnings\n")
-    return EXIT_BAD_INPUT if code else EXIT_CLEAR
+                if problem.hint:
+                    say(f"hint: {problem.hint}")
+        code = EXIT_BAD_INPUT if errors else code
+        counts = f"{len(errors)} errors, {len(found) - len(errors)} warnings"
+        output.write_data(f"{file}: {counts if found else 'a sound policy'}\n")
+    return code
 
 
 @policy.command()
 def init() -> int:
     """Print a commented policy to start from."""
-    from kubectl_gpuadmit.policy.start import starting_policy
+    from kubectl_gpuadmit.policy.starter import STARTER
 
-    output.write_data(starting_policy())
+    output.write_data(STARTER)
     return EXIT_CLEAR
 
 
@@ -54,12 +64,10 @@ def schema() -> int:
     """Print the JSON Schema of policy files."""
     from msgspec import json
 
-    from kubectl_gpuadmit import rules
     from kubectl_gpuadmit.cli.catalogue import catalogue
     from kubectl_gpuadmit.policy.schema import policy_schema
     from kubectl_gpuadmit.rule import REGISTRY
 
-    assert rules.__doc__, "importing the package registers every rule"
     made = json.encode(policy_schema(REGISTRY, catalogue()))
     output.write_data(json.format(made, indent=2).decode() + "\n")
     return EXIT_CLEAR

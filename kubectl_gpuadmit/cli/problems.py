@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from kubectl_gpuadmit.errors import EXIT_BAD_INPUT, EXIT_UNANSWERED, GpuAdmitError
-from kubectl_gpuadmit.render.wording import clean
+from kubectl_gpuadmit.render.wording import clean, pointer
 from kubectl_gpuadmit.verdict import Skipped
 
 
@@ -28,7 +28,7 @@ def tell(problem: Exception) -> int:
     """Prints the problem and returns the exit code that it means."""
     match problem:
         case GpuAdmitError():
-            say(f"error: {problem}")
+            _say_error(problem.where, problem.field, problem.message, problem.ref)
             hint, code = problem.hint, problem.exit_code
         case _ if hasattr(problem, "format_message"):  # typer's own: a wrong option or argument
             say(f"error: {problem.format_message()} [usage]")
@@ -56,7 +56,17 @@ def tell(problem: Exception) -> int:
 def tell_unreadable(skipped: Skipped) -> None:
     """A document that could not be read, in the form of every other error."""
     where = f"{skipped.location} {skipped.field}".strip()
-    ref = f" [{skipped.error}]" if skipped.error else ""
-    say(f"error: {where}: {skipped.detail}{ref}" if where else f"error: {skipped.detail}{ref}")
+    _say_error(where, skipped.field, skipped.detail, skipped.error)
     if skipped.hint:
         say(f"hint: {skipped.hint}")
+
+
+def _say_error(where: str, field: str, message: str, ref: str) -> None:
+    """``error: file:line:column field: message [ref]``, a pointer spelt as kubectl spells it."""
+    if field.startswith("/"):
+        where = where.removesuffix(field) + (pointer(field) or "document")
+    say(
+        f"error: {where.strip()}: {message} [{ref}]"
+        if where.strip()
+        else f"error: {message} [{ref}]"
+    )

@@ -1,4 +1,4 @@
-"""What makes a name, label key or label value legal, and the words in which the API server refuses one.
+"""What makes a name, label key or value legal, and the words in which the API refuses one.
 
 Source: k8s.io/apimachinery v0.37.2 pkg/api/validate/content and pkg/util/validation. Each function
 gives the list of complaints, empty where the value is legal; ``prefix`` variants do not exist here,
@@ -61,8 +61,9 @@ _VALUE_SHAPE = _shape(
 )
 
 
-def _too_long(limit: int) -> str:
-    return f"must be no more than {limit} bytes"
+def _too_long(limit: int, unit: str = "characters") -> str:
+    """Object names are measured in bytes too, but the API says characters."""
+    return f"must be no more than {limit} {unit}"
 
 
 def _bytes(value: str) -> int:
@@ -114,11 +115,14 @@ def label_key(value: str) -> Complaints:
         if not parts[0]:
             found.append("prefix part must be non-empty")
         else:
-            found += [f"prefix part {text}" for text in dns_subdomain(parts[0])]
+            if _bytes(parts[0]) > 253:
+                found.append(f"prefix part {_too_long(253, 'bytes')}")
+            if not _SUBDOMAIN_RE.fullmatch(parts[0]):
+                found.append(f"prefix part {_SUBDOMAIN_SHAPE}")
     if not name:
         found.append("name part must be non-empty")
     elif _bytes(name) > 63:
-        found.append(f"name part {_too_long(63)}")
+        found.append(f"name part {_too_long(63, 'bytes')}")
     if not _KEY_RE.fullmatch(name):
         found.append(f"name part {_KEY_SHAPE}")
     return tuple(found)
@@ -129,7 +133,7 @@ def label_value(value: str) -> Complaints:
     """Label values, also those in selectors and tolerations."""
     found = []
     if _bytes(value) > 63:
-        found.append(_too_long(63))
+        found.append(_too_long(63, "bytes"))
     if not _VALUE_RE.fullmatch(value):
         found.append(_VALUE_SHAPE)
     return tuple(found)

@@ -35,7 +35,8 @@ def requests(pod: Pod) -> dict[str, int]:
     """Resource -> amount in the scheduler's unit: millicores for cpu, else units rounded up.
 
     For a pod that is bound to a node, what the kubelet has allocated and actuated counts too (the
-    largest of the three, or only those two where a resize is infeasible). Raises QuantityError.
+    largest of the three, or only those two where a resize is infeasible). A limit without a request
+    counts as the request, as the API server stores it. Raises QuantityError.
     """
     spec = pod.spec
     containers = spec.containers
@@ -51,6 +52,9 @@ def requests(pod: Pod) -> dict[str, int]:
     if len(containers) == 1:
         resources = containers[0].resources
         wanted = (resources.requests if resources is not None else None) or _NOTHING
+        ceiling = resources.limits if resources is not None else None
+        if ceiling is not None and ceiling != wanted and not ceiling.keys() <= wanted.keys():
+            return _requests(pod)
         if spec.nodeName:
             if status.resources is not None:
                 return _requests(pod)
@@ -76,9 +80,9 @@ def requests(pod: Pod) -> dict[str, int]:
         ):
             return _requests(pod)
         key = tuple(
-            tuple(c.resources.requests.items())
+            (tuple((c.resources.requests or {}).items()), tuple((c.resources.limits or {}).items()))
             for c in containers
-            if c.resources is not None and c.resources.requests
+            if c.resources is not None
         )
     found = _simple.get(key)
     if found is None:
@@ -175,8 +179,7 @@ def _settled(
         actuated = status.resources
         if allocated is None and actuated is None:
             continue
-        wanted = container.resources.requests if container.resources is not None else None
-        wanted = wanted or {}
+        wanted = _declared(container, "requests")
         if allocated is not None and allocated != wanted:
             return False
         if actuated is not None and actuated.requests is not None and actuated.requests != wanted:
@@ -256,7 +259,7 @@ def _over_containers(pod: Pod, side: _Side, source: str) -> _Nanos:
 def _of_container(
     pod: Pod, container: Container, side: _Side, source: str, *, infeasible: bool
 ) -> _Nanos:
-    declared = getattr(container.resources, side, None)
+    declared = _declared(container, side)
     if source == "spec":
         return _nanos(declared)
     status = _status_of(pod, container.name)
@@ -267,6 +270,16 @@ def _of_container(
         if side == "requests" and status.allocatedResources is not None:
             return _nanos(status.allocatedResources)
     return {} if infeasible else _nanos(declared)
+
+
+def _declared(container: Container, side: _Side) -> Resources:
+    """The container's own amounts, as the API server stores them: limits are requests' defaults."""
+    resources = container.resources
+    if resources is None:
+        return _NOTHING
+    if side == "limits" or not resources.limits:
+        return (resources.limits if side == "limits" else resources.requests) or _NOTHING
+    return {**resources.limits, **(resources.requests or {})}
 
 
 def _status_of(pod: Pod, name: str) -> ContainerStatus | None:

@@ -6,6 +6,8 @@ and k8s.io/apiserver v0.37.2 pkg/quota/v1/generic/evaluator.go.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Literal
 
 from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, HUGEPAGES, REQUESTS, is_native
@@ -84,7 +86,7 @@ def of_objects(key: str, resource: str) -> bool:
 
 
 def counter(key: str) -> Counter | None:
-    """Who counts the key, None where nobody ever does: the API accepts it and enforces nothing.
+    """Who counts the key, None where nobody ever does: accepted, and never enforced.
 
     For ``count/…`` the answer is given as if the resource existed.
     """
@@ -99,3 +101,9 @@ def counter(key: str) -> Counter | None:
     if key.startswith("count/") or key in LEGACY_COUNTS:
         return "objects"
     return None
+
+
+def patch_command(namespace: str, name: str, hard: Mapping[str, str | None]) -> str:
+    """The kubectl command that sets keys of a quota's spec.hard and removes those that are None."""
+    patch = json.dumps({"spec": {"hard": dict(hard)}}, separators=(",", ":"))
+    return f"kubectl -n {namespace} patch resourcequota {name} --type=merge -p '{patch}'"

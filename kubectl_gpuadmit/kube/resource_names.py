@@ -1,6 +1,7 @@
-"""Which class a resource name belongs to: native, extended, huge page; overcommittable, whole numbers only.
+"""Which class a resource name belongs to: native, extended, huge page; may overcommit or not.
 
-Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/helper/helpers.go and pkg/apis/core/v1/helper/helpers.go.
+Source: k8s.io/kubernetes v1.37.2 pkg/apis/core/helper/helpers.go and
+pkg/apis/core/v1/helper/helpers.go.
 """
 
 from __future__ import annotations

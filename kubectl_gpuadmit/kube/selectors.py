@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from kubectl_gpuadmit.kube import names
 from kubectl_gpuadmit.kube.objects import (
     Affinity,
     LabelSelector,
@@ -26,25 +27,10 @@ from kubectl_gpuadmit.kube.objects import (
 
 Labels = Mapping[str, str]
 
-_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
-_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _NODE_OPERATORS: Final = (*_LABEL_OPERATORS, "Gt", "Lt")
-
-
-def is_qualified_name(name: str) -> bool:
-    """validation.IsQualifiedName: ``[dns-subdomain/]name``, name at most 63 characters."""
-    prefix, slash, rest = name.rpartition("/")
-    if slash and (len(prefix) > 253 or not _PREFIX.fullmatch(prefix)):
-        return False
-    return len(rest) <= 63 and _NAME.fullmatch(rest) is not None
-
-
-def is_label_value(value: str) -> bool:
-    """validation.IsValidLabelValue: empty, or a name of at most 63 characters."""
-    return not value or (len(value) <= 63 and _NAME.fullmatch(value) is not None)
 
 
 def parse_int64(text: str) -> int | None:
@@ -172,7 +158,7 @@ def _problem(key: str, operator: str, values: tuple[str, ...], *, operators: Ite
     """Why labels.NewRequirement would refuse this, '' if it would not."""
     if operator not in operators:
         return f"{operator!r} is not a valid operator"
-    if not is_qualified_name(key):
+    if names.label_key(key):
         return f"{key!r} is not a label key"
     if operator in ("In", "NotIn") and not values:
         return f"{key}: {operator} needs at least one value"
@@ -181,7 +167,7 @@ def _problem(key: str, operator: str, values: tuple[str, ...], *, operators: Ite
     if operator in ("Gt", "Lt") and (len(values) != 1 or parse_int64(values[0]) is None):
         return f"{key}: {operator} needs exactly one integer"
     for value in values:
-        if not is_label_value(value):
+        if names.label_value(value):
             return f"{key}: {value!r} is not a label value"
     return ""
 

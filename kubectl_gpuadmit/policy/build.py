@@ -45,6 +45,7 @@ class Builder:
         self.catalogue = catalogue
         self.pools: dict[str, Pool] = {}
         self.classes: dict[str, WorkloadClass] = {}
+        self.static_names: list[str] = []
 
     def policy(self, data: Data, source: str) -> Policy:
         """A whole ``AdmissionPolicy`` document."""
@@ -56,6 +57,8 @@ class Builder:
             name: self.workload_class(name, entry)
             for name, entry in data.get("classes", {}).items()
         }
+        static = self.statics(data.get("static"), "/static")
+        self.static_names = [entry.rule for entry in static]
         defaults = data.get("defaults", {})
         return Policy(
             name=data.get("metadata", {}).get("name", "default"),
@@ -68,7 +71,7 @@ class Builder:
                 name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
                 for name, entry in data.get("rules", {}).items()
             },
-            static=self.statics(data.get("static"), "/static"),
+            static=static,
             exceptions=self.exceptions(data.get("exceptions")),
             declared_kinds=self.kinds(data.get("kinds")),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
@@ -172,7 +175,12 @@ class Builder:
                 mutate=change(entry.get("mutate")),
                 deny=entry["deny"]["message"] if "deny" in entry else None,
                 requiredTaints=taints(entry.get("requiredTaints")),
+                index=index,
             )
+            if rule.rule in self.rules:
+                self.report(
+                    f"{pointer}/name", "policy-reserved-name", f"{name} is a rule's own name"
+                )
             if name in found:
                 self.report(f"{pointer}/name", "policy-duplicate-name", f"a second {name}")
             if not (rule.mutate or rule.deny or rule.requiredTaints):
@@ -195,20 +203,20 @@ class Builder:
                     {k: entry[k] for k in ("nodeSelector", "tolerations") if k in entry} or None
                 ),
                 requiredTaints=taints(entry.get("requiredTaints")),
+                index=index,
             )
             for index, entry in entries(items)
         )
 
     def exceptions(self, items: list[Any] | None) -> tuple[PolicyException, ...]:
-        known = {*self.rules, *self.catalogue}
+        known = {*self.rules, *self.catalogue, *self.static_names}
         for rule in self.rules.values():
             known.update(rule.reasons)
         found = []
         for index, entry in entries(items):
             pointer = f"/exceptions/{index}"
             for number, name in enumerate(entry["rules"]):
-                named = name.startswith("static/") or any(matches(code, name) for code in known)
-                if not named:
+                if not any(matches(code, name) for code in known):
                     self.unknown(f"{pointer}/rules/{number}", "rule", name, known)
             try:
                 expires = times.parse_instant(entry["expires"])

@@ -108,6 +108,18 @@ def without_conflicts(change: TemplateChange, pod: Pod) -> TemplateChange:
     )
 
 
+def merged(first: TemplateChange, second: TemplateChange) -> TemplateChange:
+    """Both changes; where they set the same key the first one counts."""
+    return TemplateChange(
+        nodeSelector={**second.nodeSelector, **first.nodeSelector},
+        tolerations=(*first.tolerations, *second.tolerations),
+        labels={**second.labels, **first.labels},
+        annotations={**second.annotations, **first.annotations},
+        priorityClassName=first.priorityClassName or second.priorityClassName,
+        schedulingGates=(*first.schedulingGates, *second.schedulingGates),
+    )
+
+
 def summary(ops: tuple[Op, ...]) -> str:
     """``sets nodeSelector, tolerations``."""
     fields = dict.fromkeys(

@@ -24,6 +24,7 @@ Place = Callable[[str], Spot]
 Shift = Callable[[int, int], Spot]
 
 NO_REASONS: Mapping[str, str] = {}
+DERIVED = frozenset({"policy-does-nothing", "policy-never-matches", "policy-pools-overlap"})
 START = "kubectl gpu-admit policy init writes one to start from"
 
 
@@ -74,8 +75,14 @@ class Reading:
         self.problems: list[Problem] = []
         self.place: Place = lambda _: (0, 0)
         self.prefix = ""
+        self.unsound: list[str] = []
+        """Pointers of the errors so far."""
         self.list_name = "static"
         """Key of the list that ``policy.static`` was read from."""
+
+    @property
+    def failed(self) -> bool:
+        return any(problem.severity == "error" for problem in self.problems)
 
     def ordered(self) -> list[Problem]:
         return sorted(
@@ -90,14 +97,21 @@ class Reading:
         hint: str = "",
         severity: Severity = "error",
     ) -> None:
-        """Notes one problem at a pointer into the policy's own data."""
+        """Notes one problem at a pointer into the policy's own data.
+
+        What an entry as a whole lacks is not said of one that has errors inside: it may be there.
+        """
+        if ref in DERIVED and any(_within(unsound, pointer) for unsound in self.unsound):
+            return
+        if severity == "error":
+            self.unsound.append(pointer)
         line, column = self.place(pointer)
         field = self.prefix + dotted(pointer)
         self.problems.append(Problem(severity, ref, message, self.file, line, column, field, hint))
 
     def policy(self, raw: bytes) -> Policy | None:
         documents = self.documents(raw, lambda line, column: (line, column))
-        if self.problems:
+        if self.failed:
             return None
         found: list[_Found] = []
         for document in documents:
@@ -105,7 +119,7 @@ class Reading:
                 found.extend(self.inside(document, raw))
             else:
                 found.append(_Found(document.data, document.position, ""))
-        if self.problems:
+        if self.failed:
             return None
         if not found:
             self.report("", "policy-empty", "holds no policy", START)
@@ -134,15 +148,16 @@ class Reading:
                 )
                 continue
             documents.append(document)
-            for warning in document.warnings:
+            for note in document.warnings:
+                twice = note.reason.endswith("/duplicate-key")
                 self.problems.append(
                     Problem(
-                        "error",
-                        "policy-" + warning.reason.rpartition("/")[2],
-                        warning.detail,
+                        "error" if twice else "warning",
+                        "policy-duplicate-key" if twice else "policy-doubtful-yaml",
+                        note.detail,
                         self.file,
-                        *shift(*document.position(warning.field)),
-                        dotted(warning.field),
+                        *shift(*document.position(note.field)),
+                        dotted(note.field),
                     )
                 )
         return documents
@@ -159,7 +174,7 @@ class Reading:
             shift = _shift(raw, text, document.position(f"/data/{escape(key)}")[0])
             for inner in self.documents(text.encode(), shift):
                 found.append(_Found(inner.data, _shifted(inner, shift), f"data.{key}: "))
-        if not found and not self.problems:
+        if not found and not self.failed:
             self.place = document.position
             self.report("/data", "policy-empty", "this ConfigMap holds no policy", START)
         return found
@@ -190,6 +205,10 @@ class Reading:
             return None
         clean = sound(data, schema.policy_schema(REGISTRY, self.catalogue), "", self.report)
         return None if clean is UNSOUND else builder.policy(clean, self.file)
+
+
+def _within(pointer: str, entry: str) -> bool:
+    return pointer == entry or pointer.startswith(entry + "/")
 
 
 def _shift(raw: bytes, text: str, line: int) -> Shift:

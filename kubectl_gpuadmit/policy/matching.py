@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import gpus, selectors
@@ -91,6 +92,20 @@ def _gpu_memory(wanted: Comparison, pod: Pod, policy: Policy, cluster: Cluster) 
         return Match(wanted.holds(0), evidence=(_evidence(0, wanted, "the pod asks for no GPU"),))
     if not cluster.knows("Node"):
         return Match(None, f"memory of {', '.join(asked)}: no Node objects given")
+    spec = pod.spec
+    key = encode(("gpu memory", spec.nodeName, spec.nodeSelector, spec.affinity, asked, share))
+    if key not in cluster.static_memo:
+        cluster.static_memo[key] = _memory_on_nodes(cluster, pod, asked, share)
+    found, silent = cluster.static_memo[key]
+    if not found and not silent:
+        return Match(None, f"memory of {', '.join(asked)}: no node that the pod may use has any")
+    return _compared(wanted, found, silent)
+
+
+def _memory_on_nodes(
+    cluster: Cluster, pod: Pod, asked: Mapping[str, int], share: gpus.Share | None
+) -> tuple[dict[int, str], str]:
+    """MiB that the pod would get -> a node where; and a node that does not say, if any."""
     found: dict[int, str] = {}
     silent = ""
     for node in admitted_nodes(cluster, pod):
@@ -104,9 +119,7 @@ def _gpu_memory(wanted: Comparison, pod: Pod, policy: Policy, cluster: Cluster) 
         if share and share.memory_percent is not None:
             total = int(total * share.memory_percent / 100)
         found.setdefault(total, f"Node {node.name}")
-    if not found and not silent:
-        return Match(None, f"memory of {', '.join(asked)}: no node that the pod may use has any")
-    return _compared(wanted, found, silent)
+    return found, silent
 
 
 def _compared(wanted: Comparison, found: Mapping[int, str], silent: str) -> Match:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 
 from kubectl_gpuadmit.kube import gpus
-from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Pod, Toleration
+from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Pod, Taint, Toleration
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import Level, Ref
 
@@ -135,6 +135,13 @@ class RequiredTaint(Struct, frozen=True):
     value: str = ""
     effect: str = ""
 
+    def is_met_by(self, taint: Taint) -> bool:
+        return (
+            self.key == taint.key
+            and (self.operator == "Exists" or self.value == (taint.value or ""))
+            and self.effect in ("", taint.effect)
+        )
+
     def __str__(self) -> str:
         value = f"={self.value}" if self.operator == "Equal" else ""
         return f"{self.key}{value}" + (f":{self.effect}" if self.effect else "")
@@ -149,6 +156,8 @@ class StaticRule(Struct, frozen=True):
     mutate: TemplateChange | None = None
     deny: str | None = None
     requiredTaints: tuple[RequiredTaint, ...] = ()
+    index: int = 0
+    """Place in the list, counted from 0."""
 
     @property
     def rule(self) -> str:

@@ -27,8 +27,12 @@ LEVEL: Schema = {"enum": ["off", "audit", "warn", "deny", False]}
 TEXT: Schema = {"type": "string", "minLength": 1}
 TEXTS: Schema = {"type": "array", "items": TEXT, "minItems": 1}
 PAIRS: Schema = {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1}
-NAME: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$"}
-PATH: Schema = {"type": "string", "pattern": r"^[.$/]\S+$"}
+NAME: Schema = {
+    "type": "string",
+    "pattern": r"^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$",
+    "examples": ["route-batch"],
+}
+PATH: Schema = {"type": "string", "pattern": r"^[.$/]\S+$", "examples": [".spec.template"]}
 PATH_OR_NUMBER: Schema = {"anyOf": [PATH, {"type": "integer", "minimum": 0, "maximum": 10**6}]}
 
 
@@ -96,7 +100,7 @@ CHANGE = _at_least_one(
 )
 COMPARISON: Schema = {
     "anyOf": [
-        {"type": "string", "pattern": COMPARISON_PATTERN},
+        {"type": "string", "pattern": COMPARISON_PATTERN, "examples": [">40", ">=4", "8"]},
         {"type": "integer", "minimum": 0, "maximum": 10**12},
     ]
 }
@@ -179,7 +183,11 @@ def setting_shape(name: str, default: Any) -> Schema:
         case str():
             return {"type": "string"}
         case dt.timedelta():
-            return {"type": "string", "pattern": DURATION_PATTERN}
+            return {
+                "type": "string",
+                "pattern": DURATION_PATTERN,
+                "examples": ["90s", "5m", "4h", "2d"],
+            }
         case tuple():
             return {"type": "array", "items": TEXT}
         case Mapping():

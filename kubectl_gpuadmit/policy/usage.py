@@ -70,20 +70,58 @@ def uses_gpus(pod: Pod, patterns: Sequence[str]) -> bool:
     )
 
 
+class Booking(NamedTuple):
+    """What one pod takes of the GPUs."""
+
+    devices: int
+    uses: bool
+    """As ``uses_gpus``: also without booking a device."""
+
+
+def booking(cluster: Cluster, pod: Pod, patterns: Sequence[str]) -> Booking:
+    """The same as ``asked`` and ``uses_gpus``, worked out once for each pod of a cluster."""
+    known = cluster.pod_memo.get(id(pod))
+    if known is not None and known[0] is pod and known[1] == patterns:
+        found: Booking = known[2]
+        return found
+    found = Booking(asked(pod, patterns), uses_gpus(pod, patterns))
+    cluster.pod_memo[id(pod)] = (pod, patterns, found)
+    return found
+
+
 def node_usage(node: NodeInfo, patterns: Sequence[str]) -> Usage:
     """A cordoned node offers nothing: it counts with what is held on it."""
-    held = devices(node.used, patterns)
-    return Usage(held, held if node.unschedulable else devices(node.allocatable, patterns))
+    key = ("gpu usage", patterns)
+    found: Usage | None = node.memo.get(key)
+    if found is None:
+        held = devices(node.used, patterns)
+        found = Usage(held, held if node.unschedulable else devices(node.allocatable, patterns))
+        node.memo[key] = found
+    return found
+
+
+def nodes_by_pool(cluster: Cluster, policy: Policy) -> dict[str, tuple[str, ...]]:
+    """Pool -> its nodes' names; it depends on Node objects and the policy alone."""
+    key = ("nodes by pool", id(policy))
+    known = cluster.static_memo.get(key)
+    if known is None or known[0] is not policy:
+        found: dict[str, list[str]] = {}
+        for node in cluster.nodes.values():
+            found.setdefault(policy.pool_of_node(node.labels), []).append(node.name)
+        known = (policy, {pool: tuple(names) for pool, names in found.items()})
+        cluster.static_memo[key] = known
+    by_pool: dict[str, tuple[str, ...]] = known[1]
+    return by_pool
 
 
 def pool_usage(cluster: Cluster, policy: Policy, pool: str) -> Usage:
     """Held and allocatable GPUs over the pool's nodes, as the scheduler counts them; '' is all."""
+    names = nodes_by_pool(cluster, policy).get(pool, ()) if pool else cluster.nodes
     held = allocatable = 0
-    for node in cluster.nodes.values():
-        if not pool or policy.pool_of_node(node.labels) == pool:
-            usage = node_usage(node, policy.gpu_patterns)
-            held += usage.held
-            allocatable += usage.allocatable
+    for name in names:
+        usage = node_usage(cluster.nodes[name], policy.gpu_patterns)
+        held += usage.held
+        allocatable += usage.allocatable
     return Usage(held, allocatable)
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
-from kubectl_gpuadmit.cluster import NodeInfo
+from msgspec import structs
+
+from kubectl_gpuadmit.admission import chain
+from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.gpus import is_gpu
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import priority, requests
+from kubectl_gpuadmit.placement.place import node_verdicts
 from kubectl_gpuadmit.proposals import Case, Proposal
 
 NODES_LOOKED_AT = 3
@@ -33,14 +37,19 @@ def pods_moved(case: Case) -> Iterator[Proposal]:
         }
         gpus = sum(n for name, n in lack.items() if is_gpu(name))
         short.append((gpus or 1 << 30, node.node, lack))
-    own = max((priority(group.pod) for group in case.workload.groups), default=0)
+    cluster = case.before.cluster
+    own = max(
+        (priority(chain.mutate(group.pod, cluster).pod) for group in case.workload.groups), default=0
+    )
     for _, name, lack in sorted(short, key=lambda entry: entry[:2])[:NODES_LOOKED_AT]:
-        info = case.before.cluster.nodes.get(name)
+        info = cluster.nodes.get(name)
         if info is not None:
-            yield from _on_node(info, lack, own)
+            yield from _on_node(cluster, info, lack, own)
 
 
-def _on_node(info: NodeInfo, lack: dict[str, int], own: int) -> Iterator[Proposal]:
+def _on_node(
+    cluster: Cluster, info: NodeInfo, lack: dict[str, int], own: int
+) -> Iterator[Proposal]:
     movable = sorted(
         (pod for pod in info.pods if priority(pod) <= own and not _of_daemonset(pod)),
         key=lambda pod: (_gpus(pod), pod.namespace, pod.name),
@@ -50,9 +59,8 @@ def _on_node(info: NodeInfo, lack: dict[str, int], own: int) -> Iterator[Proposa
             if all(
                 sum(requests(pod).get(name, 0) for pod in chosen) >= n for name, n in lack.items()
             ):
-                names = " and ".join(f"{pod.namespace}/{pod.name}" for pod in chosen)
                 yield Proposal(
-                    summary=f"move {names} away from {info.name}",
+                    summary=" and ".join(_what_becomes_of(pod, cluster, info) for pod in chosen),
                     topic="moves",
                     cost=60 + 5 * size,
                     command=" && ".join(
@@ -61,6 +69,15 @@ def _on_node(info: NodeInfo, lack: dict[str, int], own: int) -> Iterator[Proposa
                     change=_without(chosen),
                 )
                 return
+
+
+def _what_becomes_of(pod: Pod, cluster: Cluster, info: NodeInfo) -> str:
+    """``move team-a/x from inf-1 to inf-2`` where another node would take it, else ``stop``."""
+    name = f"{pod.namespace}/{pod.name}"
+    free = structs.replace(pod, spec=structs.replace(pod.spec, nodeName=None))
+    others = (v.node for v in node_verdicts(cluster, free) if v.fits and v.node != info.name)
+    to = next(others, "")
+    return f"move {name} from {info.name} to {to}" if to else f"stop {name} on {info.name}"
 
 
 def _without(pods: Iterable[Pod]) -> Callable[[State], State]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube.objects import Taint
-from kubectl_gpuadmit.kube.selectors import tolerates
+from kubectl_gpuadmit.kube.selectors import tolerated
 from kubectl_gpuadmit.kube.workloads import PodGroup
 from kubectl_gpuadmit.proposals import Case, Proposal
 
@@ -57,7 +57,7 @@ def _tolerations(group: PodGroup, nodes: list[NodeInfo]) -> Iterator[dict[str, A
         and all(taint in info.taints for info in nodes)
     ]
     present = list(group.template.get("spec", {}).get("tolerations") or ())
-    added = [_toleration(t) for t in common if not tolerates(group.pod, t)]
+    added = [_toleration(t) for t in common if not tolerated(group.pod.spec.tolerations, t)]
     if added:
         yield _add(group, "tolerations", present + added)
 

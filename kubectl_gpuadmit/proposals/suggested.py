@@ -11,13 +11,14 @@ def from_findings(case: Case) -> Iterator[Proposal]:
     """Suggested patches (already rooted in the manifest) of whatever refuses or delays.
 
     A suggestion that is only a command changes the cluster in a way that cannot be tried from here, and
-    is therefore not taken over.
+    is therefore not taken over. One that changes amounts is left to ``amounts``, which changes the
+    engine's flags along with them.
     """
     for finding in case.verdict.findings:
         if finding.level != "deny" and finding.permanent:
             continue
         for remedy in finding.suggest:
-            if remedy.patch:
+            if remedy.patch and not any("/resources/" in str(op["path"]) for op in remedy.patch):
                 yield Proposal(
                     summary=remedy.summary,
                     topic=finding.reason,

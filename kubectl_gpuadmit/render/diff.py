@@ -70,7 +70,9 @@ def _value(sign: str, indent: str, key: str, value: Any, width: int) -> list[Dif
         return [DiffLine(sign, line)]
     inner = indent + "  "
     items = list(value.items()) if isinstance(value, dict) else [("-", v) for v in value]
-    out = [DiffLine(sign, lead.rstrip())]
+    out: list[DiffLine] = []
     for name, item in items:
         out += _value(sign, inner, str(name), item, width)
-    return out
+    if lead.endswith("- "):  # the first of its lines stands behind the dash
+        return [DiffLine(sign, lead + out[0].text.removeprefix(inner)), *out[1:]]
+    return [DiffLine(sign, lead.rstrip()), *out]

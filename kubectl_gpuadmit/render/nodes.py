@@ -33,14 +33,16 @@ def folded(nodes: tuple[NodeVerdict, ...]) -> list[str]:
 
 
 def _why(short: Shortfall) -> str:
-    if not short.subject:
-        return short.reason
-    kind = "taint " if short.filter == "TaintToleration" else ""
-    return (
-        kind + short.subject
-        if kind or short.subject in short.reason
-        else (f"{short.reason}: {short.subject}")
-    )
+    """The scheduler's words without its "node(s)", and what they are about."""
+    match short.filter:
+        case "TaintToleration" if short.subject:
+            return f"taint {short.subject}"
+        case "NodeAffinity" if short.subject:
+            return f"other labels than {short.subject}"
+        case "NodeUnschedulable":
+            return "cordoned"
+    words = short.reason.removeprefix("node(s) ")
+    return words if not short.subject or short.subject in words else f"{words}: {short.subject}"
 
 
 def line(node: NodeVerdict) -> str:

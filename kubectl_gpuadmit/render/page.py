@@ -106,8 +106,8 @@ class Page:
         row: list[str] = []
         rows: list[str] = []
         for unit in map(self.clean, units):
-            if row and cells(" · ".join([*row, unit])) > self.width - indent - 2:
-                rows.append(" · ".join(row) + " ·")
+            if row and cells(" · ".join([*row, unit])) > self.width - indent:
+                rows.append(" · ".join(row))
                 row = []
             row.append(unit)
         for number, text in enumerate([*rows, " · ".join(row)]):

@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
@@ -18,6 +17,7 @@ from kubectl_gpuadmit.render.text import Position
 from kubectl_gpuadmit.render.wording import clean, escape_json, evidence_lines
 from kubectl_gpuadmit.verdict import Finding, Report, Verdict
 
+_PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
 _LEVELS = {"deny": "error", "warn": "warning", "audit": "note", "off": "none"}
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -91,7 +91,7 @@ def _result(
     seen[key] = seen.get(key, 0) + 1
     printed = hashlib.sha256(f"{key}|{seen[key]}".encode("utf-8", "replace")).hexdigest()[:32]
     return {
-        "ruleId": finding.reason,
+        "ruleId": clean(finding.reason),
         "level": _LEVELS[finding.level],
         "message": {"text": clean(message)},
         "locations": [_location(verdict, finding, position)],
@@ -134,12 +134,17 @@ def artifact(file: str) -> dict[str, Any]:
     """An artifactLocation: relative to where the command ran, or a file URI."""
     path = file.replace("\\", "/").encode("utf-8", "replace")
     if file.startswith(("/", "\\")):
-        return {"uri": "file://" + quote(path)}
+        return {"uri": "file://" + _quoted(path)}
     if re.match(r"[A-Za-z]:[\\/]", file):
-        return {"uri": "file:///" + quote(path, safe="/:")}
+        return {"uri": "file:///" + _quoted(path, also=b":")}
     while path.startswith(b"./"):
         path = path[2:]
-    return {"uri": quote(path), "uriBaseId": "%SRCROOT%"}
+    return {"uri": _quoted(path), "uriBaseId": "%SRCROOT%"}
+
+
+def _quoted(path: bytes, *, also: bytes = b"") -> str:
+    """Percent-encoded but for RFC 3986's unreserved characters, the slash, and ``also``."""
+    return "".join(chr(b) if b in _PLAIN or b in also else f"%{b:02X}" for b in path)
 
 
 def _rule(code: str, catalogue: Mapping[str, str]) -> dict[str, Any]:

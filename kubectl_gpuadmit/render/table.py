@@ -8,7 +8,7 @@ from kubectl_gpuadmit.render import nodes
 from kubectl_gpuadmit.render.page import DIM, GREEN, RED, YELLOW, Page
 from kubectl_gpuadmit.render.standing import ORDER, Standing, ranked, standing, word
 from kubectl_gpuadmit.render.text import others, rests_on
-from kubectl_gpuadmit.render.wording import SHORT_KINDS, cells, gpus, plural
+from kubectl_gpuadmit.render.wording import SHORT_KINDS, cells, cut_head, gpus, plural
 from kubectl_gpuadmit.verdict import Report, Verdict
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _row(page: Page, grade: Standing, verdict: Verdict, *, wide_name: int, wide_
         else word(verdict)
     )
     title = page.cut(name(verdict), wide_name)
-    place = page.cut(verdict.location, wide_at)
+    place = cut_head(page.clean(verdict.location), wide_at, ascii=page.ascii)
     head = [
         page.mark(_MARKS[grade]),
         (title + " " * (wide_name - cells(title) + 1), ""),
@@ -104,7 +104,7 @@ def reason(verdict: Verdict, grade: Standing) -> tuple[str, str]:
         missing = next(u for u in verdict.unknowns if u.level == "deny")
         return missing.rule, missing.missing
     if grade == "waits" and verdict.waits_for:
-        return "", "for " + verdict.waits_for[0]
+        return "", verdict.waits_for[0]
     if grade == "clear":
         return "", ""
     if found:

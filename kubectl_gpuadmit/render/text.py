@@ -96,7 +96,7 @@ def _by(mutation: Mutation) -> str:
 
 def _diff(page: Page, mutation: Mutation) -> None:
     style = {"+": GREEN, "-": RED, " ": DIM}
-    for line in diff.lines(mutation, width=page.width - 10):
+    for line in diff.lines(mutation, width=page.width - 8):
         bare = line.text.strip()
         deep = "  " + line.text[: len(line.text) - len(line.text.lstrip(" "))]
         head = [("    ", ""), (f"{line.sign} ", style[line.sign]), (deep, "")]
@@ -115,7 +115,7 @@ def _placement(page: Page, verdict: Verdict, *, details: bool) -> None:
         case "fits":
             detail = on if len(verdict.places) == verdict.pods else some
         case "waits" if verdict.waits_for:
-            detail = "for " + verdict.waits_for[0]
+            detail = verdict.waits_for[0]
         case "unknown":
             detail = _missing(verdict, "placement")
         case "never" if verdict.nodes and not any(n.fits for n in verdict.nodes):
@@ -154,11 +154,16 @@ def _running(page: Page, verdict: Verdict) -> None:
 
 def _why(page: Page, verdict: Verdict, *, details: bool, position: Position | None) -> None:
     proposed = [m for m in verdict.mutations if m.level in ("warn", "audit")]
-    if not verdict.findings and not proposed:
+    said = [
+        f
+        for f in ranked(verdict.findings)
+        if details or f.level != "audit" or stage(f) != "placement"  # the Nodes line says those
+    ]
+    if not said and not proposed:
         return
     page.blank()
     page.line(("Why", BOLD))
-    for finding in ranked(verdict.findings):
+    for finding in said:
         where = position(verdict, finding.field) if position and finding.field else None
         file = verdict.location.rpartition(":")[0] or verdict.location
         at = f"{file}:{where[0]} {wording.pointer(finding.field)}" if where else ""
@@ -170,9 +175,9 @@ def _why(page: Page, verdict: Verdict, *, details: bool, position: Position | No
 
 
 def finding_mark(finding: Finding) -> str:
-    """✗ for what blocks for good, ! for what waits or warns, · for what is only recorded."""
+    """✗ for what refuses, ! for what waits or warns, · for what is only recorded."""
     if finding.level == "deny":
-        return "no" if finding.permanent else "warn"
+        return "no" if finding.permanent or stage(finding) == "admission" else "warn"
     return "warn" if finding.level == "warn" else "note"
 
 
@@ -184,7 +189,9 @@ def _finding(page: Page, finding: Finding, *, at: str, details: bool) -> None:
     head = (f"{finding.reason:<23} {subject}", "")
     page.line(("  ", ""), page.mark(finding_mark(finding)), head, right=(right, DIM))
     page.block([], finding.detail, indent=6)
-    rows = wording.evidence_lines(finding.evidence)
+    # How many nodes a filter refuses (of which there should be 0) stands in the sentence above.
+    counts = stage(finding) == "placement" and not details
+    rows = wording.evidence_lines([e for e in finding.evidence if not (counts and e.wanted == 0)])
     wide = min(max((cells(page.clean(what)) for what, _, _ in rows), default=0), 40)
     for what, numbers, source in rows:
         what = page.cut(what, 40)
@@ -215,7 +222,7 @@ def _remedies(page: Page, remedies: tuple[Remedy, ...], *, details: bool) -> Non
         ),
     )
     for number, remedy in enumerate(tried, 1):
-        ops = wording.changes(remedy.patch)
+        ops = [page.cut(op, page.width - 7) for op in wording.changes(remedy.patch)]
         limit = len(ops) if details else 3
         more = f"{len(ops) - limit} more changes (-o json)" if len(ops) > limit else ""
         how = [

@@ -86,6 +86,14 @@ def cut(text: str, width: int, *, ascii: bool = False) -> str:
     return _first(text, room - cells(tail)) + gap + tail if room else gap[:width]
 
 
+def cut_head(text: str, width: int, *, ascii: bool = False) -> str:
+    """The text in at most ``width`` columns without its beginning: of a path, the file matters."""
+    if cells(text) <= width:
+        return text
+    gap = "..." if ascii else "…"
+    return (gap + _last(text, max(width - len(gap), 0)))[: max(width, 0)]
+
+
 def _first(text: str, width: int) -> str:
     taken = 0
     for at, char in enumerate(text):
@@ -177,30 +185,34 @@ _ROLES = ("asked", "used", "limit", "free", "has", "needs", "needed", "allocatab
 
 def evidence_lines(evidence: Sequence[Evidence]) -> list[tuple[str, str, str]]:
     """(what, numbers, source) a line. Facts about one thing whose names end in what they are of it
-    (``requests.nvidia.com/gpu asked``, ``… used``, ``… limit``) share a line."""
-    lines: list[tuple[str, str, list[str], str]] = []
+    (``requests.nvidia.com/gpu asked``, ``… used``, ``… limit``) share a line, and so do equal facts
+    about several things."""
+    lines: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
     for fact in evidence:
         what, _, role = fact.what.rpartition(" ")
         if what and role in _ROLES and fact.wanted is None:
-            words = [f"{role} {shown(fact.observed)}"]
+            said, key = f"{role} {shown(fact.observed)}", (fact.subject, what, fact.source, "")
         else:
-            what = fact.what
-            words = [_compared(fact)]
-            role = ""
-        joined = lines[-1] if lines else None
-        if role and joined and joined[:2] == (fact.subject, what) and joined[3] == fact.source:
-            joined[2].extend(words)
-        else:
-            lines.append((fact.subject, what, words, fact.source))
-    return [(what, " · ".join(words), source) for _, what, words, source in lines]
+            what, said = fact.what, _compared(fact)
+            key = ("", what, fact.source, said)
+        saying, about = lines.setdefault(key, ([], []))
+        saying += [said] if said not in saying else []
+        about += [fact.subject] if fact.subject not in about else []
+    return [
+        (key[1], " · ".join(said) + (f" · {_several(about)}" if len(about) > 1 else ""), key[2])
+        for key, (said, about) in lines.items()
+    ]
+
+
+def _several(subjects: list[str]) -> str:
+    more = f" and {len(subjects) - 3:,} more" if len(subjects) > 3 else ""
+    return ", ".join(subjects[:3]) + more
 
 
 def _compared(fact: Evidence) -> str:
     if fact.wanted is None:
         return shown(fact.observed)
-    if fact.observed is None:
-        return f"absent · needs {shown(fact.wanted)}"
-    return f"has {shown(fact.observed)} · needs {shown(fact.wanted)}"
+    return f"is {shown(fact.observed)} · should be {shown(fact.wanted)}"
 
 
 def shortfall(short: Shortfall) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import is_terminal
-from kubectl_gpuadmit.policy.usage import asked, asked_of, uses_gpus
+from kubectl_gpuadmit.policy.usage import asked_of, booking, uses_gpus
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 
@@ -53,9 +53,9 @@ def capacity_burst(
     others = [
         pod
         for pod in cluster.pods(None if owner else ask.namespace)
-        if same(pod) and not is_terminal(pod) and uses_gpus(pod, patterns)
+        if same(pod) and not is_terminal(pod) and booking(cluster, pod, patterns).uses
     ]
-    held = sum(asked(pod, patterns) for pod in others)
+    held = sum(booking(cluster, pod, patterns).devices for pod in others)
     waiting = sum(1 for pod in others if not pod.spec.nodeName)
     clear = True
     for reason, what, new, old, limit in (

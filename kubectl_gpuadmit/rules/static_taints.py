@@ -62,7 +62,7 @@ def static_taints(ask: Ask, cluster: Cluster) -> Iterator[Found]:
 
 
 def _one(ask: Ask, name: str, wanted: RequiredTaint, nodes: list[NodeInfo]) -> Iterator[Found]:
-    bare = [node.name for node in nodes if not any(_is(wanted, t) for t in node.taints)]
+    bare = [node.name for node in nodes if not any(wanted.is_met_by(t) for t in node.taints)]
     if bare:
         yield Finding(
             reason="static/node-without-taint",
@@ -74,7 +74,7 @@ def _one(ask: Ask, name: str, wanted: RequiredTaint, nodes: list[NodeInfo]) -> I
             field=ask.field("/spec/nodeSelector") if ask.pod.spec.nodeSelector else "",
             rule=name,
         )
-    carried = {t for node in nodes for t in node.taints if _is(wanted, t)}
+    carried = {t for node in nodes for t in node.taints if wanted.is_met_by(t)}
     expected = sorted(carried, key=selectors.taint_text) or [
         Taint(wanted.key, wanted.effect or "NoSchedule", wanted.value or None)
     ]
@@ -103,11 +103,3 @@ def _one(ask: Ask, name: str, wanted: RequiredTaint, nodes: list[NodeInfo]) -> I
             suggest=(Remedy(f"tolerate {texts}", patch=ask.manifest_patch(ops), cost=5),),
             rule=name,
         )
-
-
-def _is(wanted: RequiredTaint, taint: Taint) -> bool:
-    return (
-        wanted.key == taint.key
-        and (wanted.operator == "Exists" or wanted.value == (taint.value or ""))
-        and wanted.effect in ("", taint.effect)
-    )

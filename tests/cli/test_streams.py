@@ -12,18 +12,20 @@ from golden.verdicts import BAD, CLEAR, QUOTA, REPORTS, STRANGE, report
 from msgspec import structs
 
 from kubectl_gpuadmit.cli.answer import Answer, conclude, show
-from kubectl_gpuadmit.cli.question import Output, Question
-from kubectl_gpuadmit.errors import BadManifest, NothingChecked, Unanswerable
+from kubectl_gpuadmit.cli.options import OUTPUTS
 from kubectl_gpuadmit.cli.problems import tell
+from kubectl_gpuadmit.cli.question import Question
+from kubectl_gpuadmit.errors import BadManifest, NothingChecked, Unanswerable
 from kubectl_gpuadmit.verdict import Report, Verdict
 
 
 def question(**changes: object) -> Question:
     base = Question(
+        command="check",
         paths=("serving.yaml",),
         snapshot="examples/cluster",
         policy="examples/policy.yaml",
-        output=Output.table,
+        output="table",
         details=False,
         namespace="default",
         now=dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC),
@@ -40,33 +42,33 @@ def nowhere(verdict: Verdict, pointer: str) -> None:
 
 
 def printed(
-    of: Report, output: Output, command: str, capfd: pytest.CaptureFixture[str]
+    of: Report, output: str, command: str, capfd: pytest.CaptureFixture[str]
 ) -> tuple[int, str, str]:
-    asked = question(output=output)
-    show(Answer(of, 0.1, nowhere), asked, command=command)
+    asked = question(output=output, command=command)
+    show(Answer(of, 0.1, nowhere), asked)
     code = conclude(of, asked)
     out, err = capfd.readouterr()
     return code, out, err
 
 
 @pytest.mark.parametrize("command", ["explain", "check"])
-@pytest.mark.parametrize("output", Output)
+@pytest.mark.parametrize("output", OUTPUTS)
 def test_every_format_parses_while_warnings_are_provoked(
-    output: Output, command: str, capfd: pytest.CaptureFixture[str]
+    output: str, command: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     provoking = structs.replace(REPORTS["bad-among-good"], asked=())
     code, out, err = printed(provoking, output, command, capfd)
     assert code == 2
     match output:
-        case Output.json | Output.sarif:
+        case "json" | "sarif":
             assert json.loads(out)
-        case Output.yaml:
+        case "yaml":
             assert yaml.safe_load(out)["schemaVersion"] == "gpu-admit.io/verdict/v1"
-        case Output.junit:
+        case "junit":
             assert ET.fromstring(out).tag == "testsuites"
-        case Output.markdown:
+        case "markdown":
             assert out.startswith("**GPU admission**")
-        case Output.table:
+        case "table":
             assert "admitted" in out
     lines = err.splitlines()
     assert lines[:2] == [
@@ -83,7 +85,7 @@ def test_a_policy_whose_rules_were_asked_is_not_warned_about(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     asked = structs.replace(report(CLEAR), asked=("labels/required",))
-    assert printed(asked, Output.table, "check", capfd)[0::2] == (0, "")
+    assert printed(asked, "table", "check", capfd)[0::2] == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
 from kubectl_gpuadmit.kube.workloads.model import PodGroup, Workload
-from kubectl_gpuadmit.kube.workloads.reading import Lookup, ManifestDocument
+from kubectl_gpuadmit.kube.workloads.reading import ManifestDocument, ObjectSource
 from kubectl_gpuadmit.kube.workloads.registry import expand, kinds
 
 __all__ = [
     "DeclaredKind",
-    "Lookup",
     "ManifestDocument",
+    "ObjectSource",
     "PodGroup",
     "Workload",
     "expand",

@@ -8,11 +8,12 @@ Rules of this module
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NoReturn, Protocol
 
 from kubectl_gpuadmit.errors import BadManifest
-from kubectl_gpuadmit.kube.workloads.model import DRAWN, PodGroup
+from kubectl_gpuadmit.kube.objects import Generic, KubeObject
+from kubectl_gpuadmit.kube.workloads.model import DRAWN
 from kubectl_gpuadmit.kube.workloads.placeholders import shell_default, unresolved
 from kubectl_gpuadmit.kube.workloads.pointers import resolve, steps
 from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Unknown
@@ -45,8 +46,11 @@ INT32 = 2**31 - 1
 Stage = Literal["admission", "placement"]
 STAGES: tuple[Stage, ...] = ("admission", "placement")
 
-Lookup = Callable[[str, str, str], Mapping[str, Any] | None]
-"""(kind, namespace, name) -> another object of the run or the cluster as plain data, or None."""
+
+class ObjectSource(Protocol):
+    """What is needed of ``cluster.Cluster``: other objects of the cluster and of the run."""
+
+    def get(self, kind: str, namespace: str, name: str) -> KubeObject | None: ...
 
 
 class ManifestDocument(Protocol):
@@ -67,12 +71,11 @@ class Access:
     """One document being read. ``at`` methods take an RFC 6901 pointer from the manifest's root."""
 
     def __init__(
-        self, document: ManifestDocument, *, namespace: str, lookup: Lookup | None = None
+        self, document: ManifestDocument, *, namespace: str, cluster: ObjectSource | None = None
     ) -> None:
         self.document = document
         self.data = document.data
-        self._lookup = lookup
-        self.groups: list[PodGroup] = []
+        self._cluster = cluster
         self.findings: list[Finding] = []
         self.unknowns: list[Unknown] = []
         self.creates: dict[str, int] = {}
@@ -163,13 +166,10 @@ class Access:
             hint=hint,
         )
 
-    def other(
-        self, kind: str, name: str, *, cluster_scoped: bool = False
-    ) -> Mapping[str, Any] | None:
-        """Another object that this one names, if the run or the cluster has it."""
-        if self._lookup is None or not name:
-            return None
-        return self._lookup(kind, "" if cluster_scoped else self.namespace, name)
+    def other(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
+        """Another object that this one names, as plain data, if the run or the cluster has it."""
+        found = self._cluster.get(kind, namespace, name) if self._cluster and name else None
+        return found.document if isinstance(found, Generic) else None
 
     # -- what was found --------------------------------------------------------------------------
 
@@ -190,16 +190,27 @@ class Access:
                 evidence=evidence,
                 permanent=permanent,
                 field=pointer,
-                rule=reason,
+                rule=reason,  # a policy may set the level of a reason by its name
                 level=level,
                 fidelity="modelled",
             )
         )
 
-    def unknown(self, missing: str, *, hint: str = "", stages: Sequence[Stage] = STAGES) -> None:
-        """What the number or the shape of the pods depends on and nobody gave."""
+    def unknown(
+        self,
+        missing: str,
+        *,
+        hint: str = "",
+        stages: Sequence[Stage] = STAGES,
+        level: Level = "warn",
+    ) -> None:
+        """What the number or the shape of the pods depends on and nobody gave.
+
+        ``level="deny"`` where no verdict can be given without it: how many GPUs it takes at all.
+        """
         self.unknowns.extend(
-            Unknown(rule="spec/pods", missing=missing, hint=hint, stage=stage) for stage in stages
+            Unknown(rule="spec/pods", missing=missing, level=level, hint=hint, stage=stage)
+            for stage in stages
         )
 
     def note_unresolved(self, pointer: str, value: str, mark: str, *, what: str) -> None:

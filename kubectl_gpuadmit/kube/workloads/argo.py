@@ -41,6 +41,7 @@ def _workflow(reading: Reading, at: str) -> None:
             hint=(
                 "give a Workflow with its templates inlined, e.g. of argo submit --dry-run -o yaml"
             ),
+            level="deny",
         )
         return
     templates = {
@@ -74,7 +75,8 @@ def _peak(
         before = known[name]
         if before is None:
             reading.unknown(
-                f"template {name}: it calls itself, so the number of pods is not bounded"
+                f"template {name}: it calls itself, so the number of pods is not bounded",
+                level="deny",
             )
         return before or {}
     known[name] = None
@@ -110,6 +112,7 @@ def _together(
                 f"template {called or reference or '(inline)'} that {step} calls: not in this "
                 "object",
                 hint="give a Workflow with its templates inlined",
+                level="deny",
             )
             continue
         times = _times(reading, step)

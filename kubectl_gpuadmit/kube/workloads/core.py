@@ -109,7 +109,7 @@ def daemon_set(reading: Reading) -> None:
         keys.append(("node.kubernetes.io/network-unavailable", "NoSchedule"))
     reading.group(
         "",
-        0,
+        1,
         "/spec/template",
         tolerations=[{"key": k, "operator": "Exists", "effect": e} for k, e in keys],
         daemonset=True,

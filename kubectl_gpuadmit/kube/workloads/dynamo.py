@@ -45,6 +45,7 @@ def request(reading: Reading) -> None:
         f"GPUs of the graph for {model if isinstance(model, str) else 'the model'}: a profiling "
         "job decides them",
         hint="check the DynamoGraphDeployment that it generates",
+        level="deny",
     )
 
 
@@ -62,6 +63,7 @@ def _component(reading: Reading, at: str, name: str) -> None:
             f"GPUs of {name or 'the component'}: the GPU memory service turns them into a DRA "
             "claim",
             hint="check the pods that the operator makes of it",
+            level="deny",
         )
     reading.group(
         name,
@@ -93,6 +95,7 @@ def _service(reading: Reading, at: str, name: str) -> None:
         reading.unknown(
             f"GPUs of {name or 'the service'}: the GPU memory service turns them into a DRA claim",
             hint="check the pods that the operator makes of it",
+            level="deny",
         )
     reading.group(
         name,

@@ -122,8 +122,12 @@ def _inline(
     return spec, (*paths, ("/spec", at))
 
 
-def _names_gpu(container: dict[str, Any]) -> bool:
-    resources = container.get("resources")
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _names_gpu(container: Any) -> bool:
+    resources = container.get("resources") if isinstance(container, dict) else None
     if not isinstance(resources, dict):
         return False
     return any(
@@ -146,10 +150,12 @@ def _multi_node(
     size = reading.count(f"{at}/workerSpec/pipelineParallelSize", 2, minimum=1)
     worker_spec = {k: v for k, v in workers.items() if k in _POD_SPEC_FIELDS}
     tensor = reading.at(f"{at}/workerSpec/tensorParallelSize")
-    if tensor is not None:
+    named = [c for s in (spec, worker_spec) for c in _items(s.get("containers")) if _names_gpu(c)]
+    if tensor is not None and not named:
         reading.unknown(
             f"GPUs that KServe sets from tensorParallelSize {tensor} where a container names none",
             hint="write nvidia.com/gpu under the containers' limits",
+            level="deny",
         )
     prefix = f"{role}-" if role else ""
     reading.group(
@@ -200,6 +206,7 @@ def _llm_workload(reading: Reading, at: str, role: str, suffix: str) -> None:
             f"pod template of {role or 'the workload'}: it names none, so KServe's default config "
             "decides",
             hint=f"write {at}/template with the container named main",
+            level="deny",
         )
     paths = (("/spec", f"{at}/template"),)
     base = f"{reading.base}-kserve{suffix}"

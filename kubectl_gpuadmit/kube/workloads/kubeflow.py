@@ -95,7 +95,7 @@ def train_job(reading: Reading) -> None:
     reading.charge("jobsets.jobset.x-k8s.io")
     kind = reading.text("/spec/runtimeRef/kind") or "ClusterTrainingRuntime"
     name = reading.text("/spec/runtimeRef/name")
-    runtime = reading.other(kind, name, cluster_scoped=kind == "ClusterTrainingRuntime")
+    runtime = reading.other(kind, "" if kind.startswith("Cluster") else reading.namespace, name)
     nodes = reading.at("/spec/trainer/numNodes")
     count = None if nodes is None else reading.count("/spec/trainer/numNodes", 1)
     per_node = reading.mapping("/spec/trainer/resourcesPerNode")
@@ -117,6 +117,7 @@ def _without_runtime(
             "give the runtime's manifest too, or export it: kubectl get "
             f"{runtime.split()[0].lower()} -o yaml"
         ),
+        level="deny" if known else "warn",
     )
     container: dict[str, Any] = {"name": "node"}
     for field in ("image", "command", "args", "env"):
@@ -148,7 +149,7 @@ def _with_runtime(
     policy = resolve(spec, "/mlPolicy/numNodes")
     nodes = count if count is not None else policy if isinstance(policy, int) else 1
     if not isinstance(jobs, list):
-        reading.unknown("replicatedJobs of the runtime: it has none")
+        reading.unknown("replicatedJobs of the runtime: it has none", level="deny")
         return
     names = [str(resolve(j, "/name") or "") for j in jobs]
     trainer = "node" if "node" in names else ""

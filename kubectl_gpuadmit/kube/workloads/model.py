@@ -31,7 +31,7 @@ class PodGroup(Struct, frozen=True):
     where the kind holds no template that a patch could address (resources under
     ``spec.resources`` only)."""
     scheduled_by_daemonset: bool = False
-    """True: one pod for each matching node (``count`` is then computed by the engine)."""
+    """True: one pod for each matching node (``count`` is 1 until the engine has computed it)."""
     paths: tuple[tuple[str, str], ...] = ()
     """Where the kind spreads the template over fields of its own: (pointer inside the template,
     pointer inside the manifest), e.g. ``("/spec/containers/0/resources", "/spec/resources")``."""
@@ -44,9 +44,9 @@ class PodGroup(Struct, frozen=True):
     """Pods for each ``{group}``."""
 
     def name(self, number: int) -> str:
-        """Name of the pod with this number, from 0; it ends in ``xxxxx`` where that is drawn."""
+        """Name of the pod with this number, from 0; the number stands for what is drawn."""
         if not self.names:
-            return self.pod.name or f"{self.pod.metadata.generateName or ''}{DRAWN}"
+            return self.pod.name or f"{self.pod.metadata.generateName or ''}{number}"
         group, member = divmod(number, self.members)
         return (
             self.names.replace("{index}", str(self.first + number))

@@ -7,6 +7,7 @@ Rules of this module
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,16 +15,28 @@ import msgspec
 
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import Pod
-from kubectl_gpuadmit.kube.workloads.access import INT32, Access, Lookup, ManifestDocument, kind_of
+from kubectl_gpuadmit.kube.workloads.access import (
+    INT32,
+    Access,
+    ManifestDocument,
+    ObjectSource,
+    kind_of,
+)
 from kubectl_gpuadmit.kube.workloads.model import PodGroup
 from kubectl_gpuadmit.kube.workloads.placeholders import unresolved
 from kubectl_gpuadmit.kube.workloads.pointers import token
 
-__all__ = ["INT32", "Lookup", "ManifestDocument", "Reading"]
+__all__ = ["INT32", "ManifestDocument", "ObjectSource", "Reading"]
 
 
 class Reading(Access):
     """What a kind's reader fills: ``group`` once for each kind of pod, ``charge`` for the rest."""
+
+    def __init__(
+        self, document: ManifestDocument, *, namespace: str, cluster: ObjectSource | None = None
+    ) -> None:
+        super().__init__(document, namespace=namespace, cluster=cluster)
+        self.groups: list[PodGroup] = []
 
     def group(
         self,
@@ -136,7 +149,7 @@ class Reading(Access):
             return msgspec.convert(data, type_)
         except (msgspec.ValidationError, RecursionError) as error:
             text, _, path = str(error).partition(" - at `")
-            self.fail(out(_pointer(path.rstrip("`"))), text.replace("`", ""))
+            self.fail(out(_pointer(path.rstrip("`"))), _in_words(text))
 
     def _checked_quantities(self, spec: dict[str, Any], where: _Where) -> dict[str, Any]:
         """The spec without quantities that are placeholders; others that are none end the
@@ -244,6 +257,26 @@ class _Where:
             if path == inside or path.startswith(f"{inside}/"):
                 return outside + path[len(inside) :]
         return self._pointer + path
+
+
+_WORDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+}
+_MISMATCH = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+
+
+def _in_words(text: str) -> str:
+    """``Expected `str | null`, got `int` `` -> ``expected text, got a whole number``."""
+    found = _MISMATCH.fullmatch(text)
+    if not found:
+        return text.replace("`", "")
+    wanted = [_WORDS.get(t, t) for t in found[1].split(" | ") if t != "null"]
+    return f"expected {' or '.join(wanted)}, got {_WORDS.get(found[2], found[2])}"
 
 
 def _pointer(path: str) -> str:

@@ -23,7 +23,7 @@ from kubectl_gpuadmit.kube.workloads.declared import BUILT_IN, DeclaredKind, rea
 from kubectl_gpuadmit.kube.workloads.model import PodGroup, Workload
 from kubectl_gpuadmit.kube.workloads.pointers import token
 from kubectl_gpuadmit.kube.workloads.queues import decided_by, makes_gang
-from kubectl_gpuadmit.kube.workloads.reading import Lookup, ManifestDocument, Reading
+from kubectl_gpuadmit.kube.workloads.reading import ManifestDocument, ObjectSource, Reading
 from kubectl_gpuadmit.kube.workloads.strangers import unknown_kind, without_pods
 from kubectl_gpuadmit.verdict import Ref, Skipped
 
@@ -128,22 +128,21 @@ def expand(
     *,
     declared: Sequence[DeclaredKind] = (),
     namespace: str = "default",
-    lookup: Lookup | None = None,
+    cluster: ObjectSource | None = None,
 ) -> Workload | Skipped:
     """The pods that the controllers would make of one document.
 
     ``declared`` are the policy's own kinds and win over ours; ``namespace`` is where an object
-    without one goes; ``lookup(kind, namespace, name)`` gives other objects of the run or the
-    cluster that this one refers to (a TrainJob's runtime). Raises BadManifest with file, line,
-    column and field for what the API server could not decode. Unknown kinds and objects without
-    pods come back as Skipped.
+    without one goes; ``cluster`` has the other objects that this one may refer to (a TrainJob's
+    runtime). Raises BadManifest with file, line, column and field for what the API server could not
+    decode. Unknown kinds and objects without pods come back as Skipped.
     """
     data: Any = document.data
     if not isinstance(data, dict):
         _refuse(document, "", "a manifest must be an object")
     api_version = _name_of(document, data, "apiVersion")
     kind = _name_of(document, data, "kind")
-    reading = Reading(document, namespace=namespace, lookup=lookup)
+    reading = Reading(document, namespace=namespace, cluster=cluster)
     group = api_version.rpartition("/")[0]
     ref = Ref(
         apiVersion=api_version,

@@ -86,6 +86,7 @@ def _nim(reading: Reading, at: str, role: str, base: str) -> None:
             f"GPUs of {base}: it names none, so the NIM operator takes the number from the model "
             "profile",
             hint=f"write nvidia.com/gpu under {at}/resources/limits",
+            level="deny",
         )
     reading.charge("deployments.apps")
     reading.charge("replicasets.apps")
@@ -193,6 +194,7 @@ def kaito_workspace(reading: Reading) -> None:
     reading.unknown(
         f"pods of preset {preset or '(none named)'}: KAITO decides their number and GPUs",
         hint="check the StatefulSet or Deployment that KAITO makes of it",
+        level="deny",
     )
 
 
@@ -223,7 +225,7 @@ def _roles(reading: Reading, at: str, copies: int) -> None:
             copies * reading.count(f"{role}/replicas", 1) * size,
             f"{role}/template",
             labels={"storm-service-name": reading.base, "role-name": name},
-            generate=f"{reading.base}-",
+            generate=f"{reading.base}-{name.lower()}-",
         )
 
 
@@ -233,6 +235,7 @@ def kubeai_model(reading: Reading) -> None:
     reading.unknown(
         f"resource profile {profile}: it lies in KubeAI's configuration",
         hint="check the pods that KubeAI makes of it",
+        level="deny",
     )
 
 

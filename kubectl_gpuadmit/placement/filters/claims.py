@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
 from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import (
+    ObjectMeta,
     PersistentVolume,
     PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
     Pod,
     StorageClass,
     Volume,
 )
-from kubectl_gpuadmit.verdict import Unknown
+from kubectl_gpuadmit.verdict import Level, Unknown
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -84,13 +87,20 @@ def of(cluster: Cluster, pod: Pod) -> Claims:
     ephemeral = [v for v in volumes if v.ephemeral is not None]
     if not wanted and not ephemeral:
         return _NONE
-    unknowns: list[Unknown] = [
-        _unknown(
-            f"volume {v.name!r}: its claim is made with the pod, where it will be provisioned is "
-            "not evaluated"
-        )
-        for v in ephemeral
-    ]
+    unknowns: list[Unknown] = []
+    groups: dict[str, list[PersistentVolumeClaim]] = {"bound": [], "delayed": [], "immediate": []}
+    for item in ephemeral:
+        made = _of_template(pod, item)
+        if made is not None and _unbound(cluster, made)[0] == "delayed":
+            groups["delayed"].append(made)
+        else:
+            unknowns.append(
+                _unknown(
+                    f"volume {item.name!r}: its claim is made with the pod; where its volume will "
+                    "be is not known",
+                    level="audit",
+                )
+            )
     if wanted and not cluster.knows("PersistentVolumeClaim"):
         names = ", ".join(name for name, _ in wanted)
         unknowns.append(
@@ -102,7 +112,6 @@ def of(cluster: Cluster, pod: Pod) -> Claims:
         return Claims(unknowns=tuple(unknowns))
     missing: list[str] = []
     refused: list[str] = []
-    groups: dict[str, list[PersistentVolumeClaim]] = {"bound": [], "delayed": [], "immediate": []}
     for name, _ in wanted:
         claim = cluster.get("PersistentVolumeClaim", pod.namespace, name)
         if not isinstance(claim, PersistentVolumeClaim):
@@ -152,5 +161,18 @@ def _unbound(cluster: Cluster, claim: PersistentVolumeClaim) -> tuple[str, Unkno
     return ("delayed" if waits else "immediate"), None
 
 
-def _unknown(missing: str, hint: str = "") -> Unknown:
-    return Unknown(rule="placement", missing=missing, hint=hint, stage="placement")
+def _of_template(pod: Pod, item: Volume) -> PersistentVolumeClaim | None:
+    """The claim that the ephemeral volume controller will make, None where it cannot be read."""
+    template = (item.ephemeral or {}).get("volumeClaimTemplate")
+    spec = template.get("spec") if isinstance(template, dict) else None
+    try:
+        return PersistentVolumeClaim(
+            metadata=ObjectMeta(name=f"{pod.name}-{item.name}", namespace=pod.namespace),
+            spec=msgspec.convert(spec or {}, PersistentVolumeClaimSpec),
+        )
+    except msgspec.ValidationError:
+        return None
+
+
+def _unknown(missing: str, hint: str = "", *, level: Level = "warn") -> Unknown:
+    return Unknown(rule="placement", missing=missing, level=level, hint=hint, stage="placement")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Generic, Pod
-from kubectl_gpuadmit.placement.filters import resources_fit
+from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, is_extended
 from kubectl_gpuadmit.placement.filters.resources_fit import Asked
 from kubectl_gpuadmit.verdict import Unknown
 
 FILTER = "DynamicResources"
-IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 REASONS: dict[str, str] = {}
 
 _HINT = "kubectl get resourceclaims,resourceslices,deviceclasses shows what DRA has"
@@ -21,16 +20,12 @@ _HINT = "kubectl get resourceclaims,resourceslices,deviceclasses shows what DRA 
 
 def delegated(cluster: Cluster, wanted: Asked) -> frozenset[str]:
     """Requested resources that a DeviceClass supplies where the node advertises none."""
-    names = [
-        name
-        for name, _ in wanted
-        if resources_fit.is_extended(name) or name.startswith(IMPLICIT_PREFIX)
-    ]
+    names = [name for name, _ in wanted if is_extended(name) or name.startswith(DEVICE_CLASS)]
     if not names or not cluster.knows("DeviceClass"):
         return frozenset()
     supplied = set()
     for item in cluster.every("DeviceClass"):
-        supplied.add(IMPLICIT_PREFIX + item.name)
+        supplied.add(DEVICE_CLASS + item.name)
         if isinstance(item, Generic):
             spec = item.document.get("spec")
             mapped = spec.get("extendedResourceName") if isinstance(spec, dict) else None

@@ -8,6 +8,8 @@ are not read.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import compress
+from operator import is_not
 
 import msgspec
 
@@ -128,7 +130,7 @@ def unknowns(cluster: Cluster, pod: Pod) -> tuple[Unknown, ...]:
     """namespaceSelector needs the labels of Namespace objects."""
     if cluster.knows("Namespace"):
         return ()
-    carriers = (pod, *(p for info in cluster.nodes.values() for p in info.avoiding))
+    carriers = (pod, *(p for info in avoiders(cluster) for p in info.avoiding))
     if not any(
         term.namespace_selector.expressions
         for carrier in carriers
@@ -146,6 +148,34 @@ def unknowns(cluster: Cluster, pod: Pod) -> tuple[Unknown, ...]:
     )
 
 
+class _Avoiders:
+    """Which nodes run pods with required anti-affinity, brought up to date node by node."""
+
+    def __init__(self) -> None:
+        self._seen: list[NodeInfo] = []
+        self._found: dict[int, NodeInfo] = {}
+
+    def of(self, cluster: Cluster) -> list[NodeInfo]:
+        infos = list(cluster.nodes.values())
+        if len(infos) != len(self._seen):
+            changed = list(range(len(infos)))
+        else:
+            changed = list(compress(range(len(infos)), map(is_not, infos, self._seen)))
+        for i in changed:
+            if infos[i].avoiding:
+                self._found[i] = infos[i]
+            else:
+                self._found.pop(i, None)
+        self._seen = infos
+        return [self._found[i] for i in sorted(self._found)]
+
+
+def avoiders(cluster: Cluster) -> list[NodeInfo]:
+    """Nodes that run pods with required anti-affinity, by name."""
+    tracker: _Avoiders = cluster.static_memo.setdefault("avoiders", _Avoiders())
+    return tracker.of(cluster)
+
+
 class InterPod:
     """Counts of matching pods by topology pair, for one incoming pod."""
 
@@ -160,10 +190,10 @@ class InterPod:
         self._near: dict[Pair, int] = {}
         self._avoided: dict[Pair, int] = {}
         self._avoiding: dict[Pair, int] = {}
-        for info in cluster.nodes.values():
-            if info.avoiding:
-                self._count_avoiding(info.avoiding, info, 1)
-            if self._affinity or self._anti:
+        for info in avoiders(cluster):
+            self._count_avoiding(info.avoiding, info, 1)
+        if self._affinity or self._anti:
+            for info in cluster.nodes.values():
                 for other in info.pods:
                     self._count_own(other, info, 1)
 
@@ -173,7 +203,7 @@ class InterPod:
         affinity = pod.spec.affinity
         if (
             affinity is None or (affinity.podAffinity is None and affinity.podAntiAffinity is None)
-        ) and not any(info.avoiding for info in cluster.nodes.values()):
+        ) and not avoiders(cluster):
             return None
         state = cls(cluster, pod)
         if not (state._affinity or state._anti or state._avoiding):
@@ -214,17 +244,17 @@ class InterPod:
                         )
                     )
         if self._avoiding:
-            for pair, count in self._avoiding.items():
-                if count > 0 and labels.get(pair[0]) == pair[1]:
-                    found.append(
-                        shortfall(
-                            FILTER,
-                            REASON_EXISTING,
-                            "placement/existing-anti-affinity",
-                            used=count,
-                            subject=f"{pair[0]}={pair[1]}",
-                        )
-                    )
+            there = sorted(pair for pair in labels.items() if self._avoiding.get(pair, 0) > 0)
+            found += (
+                shortfall(
+                    FILTER,
+                    REASON_EXISTING,
+                    "placement/existing-anti-affinity",
+                    used=self._avoiding[pair],
+                    subject=f"{pair[0]}={pair[1]}",
+                )
+                for pair in there
+            )
         return tuple(found)
 
     def _judge_affinity(self, info: NodeInfo) -> list[Shortfall]:
@@ -249,7 +279,7 @@ class InterPod:
                 REASON_AFFINITY,
                 "placement/pod-affinity",
                 permanent=True,
-                until=_UNTIL,
+                until="" if self._self_match else _UNTIL,  # a group need not wait for others
                 subject=f"{term.selector} in {term.key}={info.labels[term.key]}",
             )
             for term in absent

@@ -25,7 +25,7 @@ _CORDONED = (
         REASON,
         "placement/cordoned",
         permanent=True,
-        until="the node is uncordoned",
+        until="uncordoned",
         subject="spec.unschedulable",
     ),
 )

@@ -11,7 +11,7 @@ from functools import lru_cache
 from kubectl_gpuadmit.cluster import NodeInfo
 from kubectl_gpuadmit.kube import pods
 from kubectl_gpuadmit.kube.objects import Pod
-from kubectl_gpuadmit.kube.selectors import is_qualified_name
+from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.placement.filters import shortfall
 from kubectl_gpuadmit.verdict import Shortfall
 
@@ -49,17 +49,6 @@ def is_scalar(name: str) -> bool:
         is_extended(name)
         or name.startswith(("hugepages-", "attachable-volumes-"))
         or "kubernetes.io/" in name
-    )
-
-
-@lru_cache(maxsize=1 << 12)
-def is_extended(name: str) -> bool:
-    """IsExtendedResourceName: has a domain that is not kubernetes.io."""
-    return (
-        "/" in name
-        and "kubernetes.io/" not in name
-        and not name.startswith("requests.")
-        and is_qualified_name(f"requests.{name}")
     )
 
 

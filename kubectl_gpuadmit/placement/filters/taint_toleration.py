@@ -20,7 +20,7 @@ REASONS = {
 UNTIL = {
     "node.kubernetes.io/not-ready": "the node is Ready",
     "node.kubernetes.io/unreachable": "the node is reachable again",
-    "node.kubernetes.io/unschedulable": "the node is uncordoned",
+    "node.kubernetes.io/unschedulable": "uncordoned",
     "node.kubernetes.io/memory-pressure": "the node's memory pressure is over",
     "node.kubernetes.io/disk-pressure": "the node's disk pressure is over",
     "node.kubernetes.io/pid-pressure": "the node's PID pressure is over",

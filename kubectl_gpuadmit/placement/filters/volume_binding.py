@@ -187,6 +187,7 @@ def unknowns(cluster: Cluster, claims: Claims) -> tuple[Unknown, ...]:
                     rule="placement",
                     missing=f"free space for claim {claim.name}: its driver publishes "
                     "CSIStorageCapacity, which is not evaluated",
+                    level="audit",
                     stage="placement",
                 )
             )

@@ -19,8 +19,7 @@ REASON = "node(s) had no available volume zone"
 REASONS = {
     "placement/volume-zone": "The claim's volume lies in another zone or region. Run there, or use "
     "a volume in the node's zone.",
-    "placement/volume-not-found": "A claim names a volume that does not exist. Recreate the "
-    "claim.",
+    "placement/volume-not-found": "A claim names a volume that does not exist. Recreate the claim.",
 }
 
 _GENERAL = {

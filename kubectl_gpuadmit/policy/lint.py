@@ -1,0 +1,207 @@
+"""Everything wrong or doubtful about a policy file, not only the first thing that stops it.
+
+Errors are what ``load_policy`` refuses. Warnings are its own: what can never match, what overlaps,
+what has expired, and, given a cluster, what selects nothing there. Every ``ref`` is explained in
+docs/errors.md.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube import times
+from kubectl_gpuadmit.policy.load import NO_REASONS, Reading
+from kubectl_gpuadmit.policy.model import Policy, Pool, StaticMatch, StaticRule
+from kubectl_gpuadmit.policy.shape import Problem, escape
+
+
+def lint(
+    raw: bytes,
+    file: str,
+    *,
+    now: dt.datetime | None = None,
+    cluster: Cluster | None = None,
+    catalogue: Mapping[str, str] = NO_REASONS,
+) -> list[Problem]:
+    """All problems by line. Without ``now`` nothing is called expired; with ``cluster`` the policy
+    is
+    also held against the nodes and priority classes that are there."""
+    reading = Reading(file, catalogue)
+    policy = reading.policy(raw)
+    if policy is not None:
+        _Doubts(reading, policy).all(now, cluster)
+    return reading.ordered()
+
+
+class _Doubts:
+    """The warnings about one policy."""
+
+    def __init__(self, reading: Reading, policy: Policy) -> None:
+        self.reading = reading
+        self.policy = policy
+
+    def warn(self, pointer: str, ref: str, message: str, hint: str = "") -> None:
+        self.reading.report(pointer, ref, message, hint, "warning")
+
+    def all(self, now: dt.datetime | None, cluster: Cluster | None) -> None:
+        for exception in self.policy.exceptions if now else ():
+            if now and exception.expires < now:
+                self.warn(
+                    f"/exceptions/{exception.index}/expires",
+                    "policy-exception-expired",
+                    f"expired {times.spell(now - exception.expires)} ago and is no longer in force",
+                    f"remove it, or let {exception.owner} renew it",
+                )
+        for pointer, entry in self.entries():
+            if why := _contradiction(entry.match):
+                self.warn(f"{pointer}/match", "policy-never-matches", f"can never match: {why}")
+        self.overlaps(cluster)
+        self.classless()
+        if cluster is not None:
+            self.against(cluster)
+
+    def entries(self) -> list[tuple[str, StaticRule]]:
+        key = self.reading.list_name
+        return [(f"/{key}/{entry.index}", entry) for entry in self.policy.static]
+
+    def overlaps(self, cluster: Cluster | None) -> None:
+        pools = self.policy.pools
+        knows = cluster is not None and cluster.knows("Node")
+        for index, one in enumerate(pools):
+            for other in pools[index + 1 :]:
+                a, b = one.nodeSelector, other.nodeSelector
+                if any(a[key] != b[key] for key in a.keys() & b.keys()):
+                    continue
+                nodes = _nodes(cluster, {**a, **b}) if cluster and knows else []
+                if knows and not nodes:
+                    continue
+                where = f": {nodes[0]}" if nodes else ""
+                self.warn(
+                    f"/pools/{escape(other.name)}/nodeSelector",
+                    "policy-pools-overlap",
+                    f"a node can belong to {one.name} and {other.name}{where}; it counts for "
+                    f"{_narrower(one, other).name}",
+                    "give both pools one label key with different values",
+                )
+
+    def classless(self) -> None:
+        on = {
+            name
+            for name, config in self.policy.rules.items()
+            if self.policy.level(name) != "off" or any(v != "off" for v in config.pools.values())
+        }
+        if not self.policy.classes:
+            for name in sorted(on & {"labels/class", "partition/route", "partition/confine"}):
+                effect = (
+                    "every GPU pod is refused" if name == "labels/class" else "it concerns no pod"
+                )
+                self.warn(
+                    f"/rules/{escape(name)}",
+                    "policy-no-classes",
+                    f"no classes are declared: {effect}",
+                )
+
+    def against(self, cluster: Cluster) -> None:
+        if cluster.knows("Node"):
+            for pool in self.policy.pools:
+                if not _nodes(cluster, pool.nodeSelector):
+                    self.warn(
+                        f"/pools/{escape(pool.name)}/nodeSelector",
+                        "policy-pool-without-nodes",
+                        f"no node carries {_pairs(pool.nodeSelector)}",
+                        _values(cluster, pool.nodeSelector),
+                    )
+            for pointer, entry in self.entries():
+                self.static(cluster, pointer, entry)
+        if cluster.knows("PriorityClass"):
+            known = {cls.name for cls in cluster.priority_classes()}
+            named = [
+                (f"/classes/{escape(cls.name)}/priorityClass", cls.priorityClass)
+                for cls in self.policy.classes
+            ] + [
+                (f"{pointer}/mutate/priorityClassName", entry.mutate.priorityClassName)
+                for pointer, entry in self.entries()
+                if entry.mutate
+            ]
+            for pointer, name in named:
+                if name and name not in known:
+                    self.warn(
+                        pointer,
+                        "policy-priority-class-absent",
+                        f"the cluster has no priority class {name}",
+                    )
+
+    def static(self, cluster: Cluster, pointer: str, entry: StaticRule) -> None:
+        where = pointer if self.reading.list_name == "favorites" else f"{pointer}/mutate"
+        selector = entry.mutate.nodeSelector if entry.mutate else {}
+        if selector and not _nodes(cluster, selector):
+            self.warn(
+                f"{where}/nodeSelector",
+                "policy-selects-no-node",
+                f"no node carries {_pairs(selector)}",
+                _values(cluster, selector),
+            )
+        for number, taint in enumerate(entry.requiredTaints):
+            if not any(taint.is_met_by(t) for n in cluster.nodes.values() for t in n.taints):
+                self.warn(
+                    f"{pointer}/requiredTaints/{number}",
+                    "policy-taint-absent",
+                    f"no node carries the taint {taint}",
+                )
+
+
+def _narrower(one: Pool, other: Pool) -> Pool:
+    return other if len(other.nodeSelector) > len(one.nodeSelector) else one
+
+
+def _nodes(cluster: Cluster | None, selector: Mapping[str, str]) -> list[str]:
+    nodes = cluster.nodes.values() if cluster else ()
+    return [node.name for node in nodes if selector.items() <= node.labels.items()]
+
+
+def _values(cluster: Cluster, selector: Mapping[str, str]) -> str:
+    """What the first label that no node has with this value is set to instead."""
+    for key, value in selector.items():
+        there = sorted({n.labels[key] for n in cluster.nodes.values() if key in n.labels})
+        if value not in there:
+            return f"nodes have {key}: {', '.join(there[:6])}" if there else f"no node has {key}"
+    return "no single node carries all of them"
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _contradiction(match: StaticMatch) -> str:
+    """Why no pod can satisfy the match, '' if some could."""
+    for resource, comparison in match.resources.items():
+        if comparison.operator == "<" and comparison.number == 0:
+            return f"{resource} is never below 0"
+    allowed: dict[str, set[str]] = {
+        key: {value} for key, value in match.labels.items() if "*" not in value
+    }
+    present = set(match.labels)
+    absent: set[str] = set()
+    excluded: dict[str, set[str]] = {}
+    for expression in match.matchExpressions:
+        key, values = expression.key, set(expression.values or ())
+        match expression.operator:
+            case "In":
+                allowed[key] = allowed[key] & values if key in allowed else values
+                present.add(key)
+                if not allowed[key]:
+                    return f"label {key} would need two values at once"
+            case "NotIn":
+                excluded.setdefault(key, set()).update(values)
+            case "Exists":
+                present.add(key)
+            case _:
+                absent.add(key)
+    if both := sorted(present & absent):
+        return f"label {both[0]} must be there and must not"
+    for key, values in allowed.items():
+        if key in excluded and values <= excluded[key]:
+            return f"label {key} may have no value that it must have"
+    return ""
