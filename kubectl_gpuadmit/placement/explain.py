@@ -1,8 +1,9 @@
 """Folds the verdicts of all nodes on a pod that found none into findings a person can act on.
 
-The nodes with the fewest permanent obstacles are the ones that the findings speak of; what else
-other nodes have against the pod follows at level ``audit``. Numbers come from one best node, never
-from minima over different nodes. Suggestions are data for the engine to try.
+The findings speak of the nodes that the pod itself selects, and of those the ones with the fewest
+permanent obstacles; what else other nodes have against the pod follows at level ``audit``. Numbers
+come from one best node, never from minima over different nodes. Suggestions are data for the engine
+to try.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kubectl_gpuadmit.kube.selectors import taint_text
 from kubectl_gpuadmit.placement import suggest
 from kubectl_gpuadmit.placement.amounts import amount
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.placement.filters import RANK
+from kubectl_gpuadmit.placement.filters import RANK, node_unschedulable
 from kubectl_gpuadmit.placement.message import PREFILTER_CODES
 from kubectl_gpuadmit.placement.waiting import lack
 from kubectl_gpuadmit.verdict import (
@@ -44,6 +45,7 @@ REASONS = {
 }
 
 _SIDE_FINDINGS = 6
+_CORDON_TAINT = taint_text(node_unschedulable.TAINT)
 
 _FOLDED = {
     "placement/node-name": "{nodes}: the pod names node {subject}",
@@ -52,12 +54,12 @@ _FOLDED = {
     "placement/node-affinity": "{nodes}: labels do not match {subject}",
     "placement/host-port": "{nodes}: host port {subject} is taken",
     "placement/too-many-pods": "{nodes}: no more pods allowed",
-    "placement/spread": "{nodes}: one more pod in {subject} would break the topology spread",
+    "placement/spread": "{nodes}: one more pod there would break the spread over {subject}",
     "placement/spread-label": "{nodes}: no label {subject} to spread over",
     "placement/pod-affinity": "{nodes}: no pod with {subject} that it must be near",
     "placement/pod-affinity-label": "{nodes}: no label {subject} for the pod affinity",
     "placement/pod-anti-affinity": "{nodes}: a pod that it avoids runs there ({subject})",
-    "placement/existing-anti-affinity": "{nodes}: a pod in {subject} refuses this one",
+    "placement/existing-anti-affinity": "{nodes}: a pod with the same {subject} refuses this one",
     "placement/volume-affinity": "{nodes}: {subject} cannot be reached",
     "placement/volume-zone": "{nodes}: {subject} is in another zone",
     "placement/volume-no-match": "{nodes}: no volume for {subject}",
@@ -67,6 +69,19 @@ _FOLDED = {
     "placement/volume-gone": "{nodes}: a claim is bound to a volume that does not exist",
     "placement/insufficient": "{nodes}: too little {subject}",
 }
+
+_BY_TOPOLOGY = frozenset(
+    {
+        "placement/spread",
+        "placement/pod-affinity",
+        "placement/pod-anti-affinity",
+        "placement/existing-anti-affinity",
+    }
+)
+"""Their subjects end in ``key=value`` of one domain; all domains of a key are told together."""
+
+_SELECTION = frozenset({"placement/node-affinity", "placement/node-name"})
+"""The pod says itself that it does not want these nodes."""
 
 _FIELDS = {
     "placement/node-name": "/spec/nodeName",
@@ -86,8 +101,7 @@ class _Scene(Struct, frozen=True):
     cycle: Cycle
     nodes: tuple[NodeVerdict, ...]
     main: tuple[NodeVerdict, ...]
-    """The nodes with the fewest permanent obstacles."""
-    placement: Placement
+    """The nodes that the findings speak of."""
     best: NodeVerdict
     """The one of ``main`` that lacks least: all numbers are its own."""
 
@@ -110,15 +124,18 @@ def findings(
     found: list[Finding] = []
     if placement == "never" and room > 0:
         found.append(_too_many(nodes, placed=placed, count=count, room=room))
-    scene = _scene(cycle, nodes, placement)
+    scene = _scene(cycle, nodes)
     found += _main_findings(scene)
     if placement == "waits":
         found = [structs.replace(f, permanent=False) for f in found]
     elif placement == "never" and room > 0:
         found = [found[0], *(structs.replace(f, level="audit") for f in found[1:])]
-    told = {(f.reason, f.detail) for f in found}
-    side = [f for f in _side_findings(scene) if (f.reason, f.detail) not in told]
-    return (*found, *side[:_SIDE_FINDINGS])
+    told = {e.what for f in found for e in f.evidence}
+    side = [f for f in _side_findings(scene) if f.evidence[0].what not in told]
+    more = tuple(remedy for f in side for remedy in f.suggest)
+    if more:
+        found[0] = structs.replace(found[0], suggest=(*found[0].suggest, *more))
+    return (*found, *(structs.replace(f, suggest=()) for f in side[:_SIDE_FINDINGS]))
 
 
 def _permanent(verdict: NodeVerdict) -> list[Shortfall]:
@@ -130,15 +147,26 @@ def _all(verdict: NodeVerdict) -> list[Shortfall]:
 
 
 def _obstacles(shortfalls: Iterable[Shortfall]) -> int:
-    return len({(s.code, s.subject) for s in shortfalls})
+    return len({(s.code, _subject(s)) for s in shortfalls})
 
 
-def _scene(cycle: Cycle, nodes: tuple[NodeVerdict, ...], placement: Placement) -> _Scene:
-    obstacles = [_obstacles(_permanent(v)) for v in nodes]
+def _scene(cycle: Cycle, nodes: tuple[NodeVerdict, ...]) -> _Scene:
+    obstacles = [_rank(v) for v in nodes]
     fewest = min(obstacles)
     main = tuple(v for v, n in zip(nodes, obstacles, strict=True) if n == fewest)
     best = min(main, key=lambda v: (*lack(v.shortfalls), v.node))
-    return _Scene(cycle, nodes, main, placement, best)
+    return _Scene(cycle, nodes, main, best)
+
+
+def _rank(verdict: NodeVerdict) -> tuple[bool, int]:
+    """(the pod does not select this node, number of permanent obstacles)."""
+    permanent = _permanent(verdict)
+    return any(s.code in _SELECTION for s in permanent), _obstacles(permanent)
+
+
+def _subject(shortfall: Shortfall) -> str:
+    subject = shortfall.subject
+    return subject.rpartition("=")[0] if shortfall.code in _BY_TOPOLOGY else subject
 
 
 def _main_findings(scene: _Scene) -> list[Finding]:
@@ -164,8 +192,11 @@ def _fold(
     folded: dict[tuple[str, str], list[str]] = {}
     ranks: dict[tuple[str, str], int] = {}
     for verdict in nodes:
+        cordoned = any(s.code == "placement/cordoned" for s in verdict.shortfalls)
         for s in wanted(verdict):
-            key = (s.code, s.subject)
+            if cordoned and s.subject == _CORDON_TAINT:
+                continue  # the taint says the same again
+            key = (s.code, _subject(s))
             names = folded.setdefault(key, [])
             ranks[key] = RANK[s.filter]
             if not names or names[-1] != verdict.node:
@@ -177,19 +208,14 @@ def _fold(
 def _side_findings(scene: _Scene) -> Iterator[Finding]:
     """What the nodes that the findings do not speak of have against the pod.
 
-    Where it is all that a node has against the pod, and the pod waits for other nodes, a remedy is
-    worth trying: the finding then counts as one that time may clear.
+    A remedy is suggested where it is all that some node has against the pod.
     """
     main = {v.node for v in scene.main}
     others = [v for v in scene.nodes if v.node not in main]
     lone = set(_fold(v for v in others if _obstacles(v.shortfalls) == 1))
     for (code, subject), names in _fold(others, _permanent).items():
         finding = structs.replace(_folded(scene, code, subject, names), level="audit")
-        if (code, subject) not in lone:
-            finding = structs.replace(finding, suggest=())
-        elif scene.placement == "waits" and finding.suggest:
-            finding = structs.replace(finding, permanent=False)
-        yield finding
+        yield finding if (code, subject) in lone else structs.replace(finding, suggest=())
 
 
 def _folded(scene: _Scene, code: str, subject: str, names: Sequence[str]) -> Finding:
@@ -200,9 +226,9 @@ def _folded(scene: _Scene, code: str, subject: str, names: Sequence[str]) -> Fin
         for v in scene.nodes
         if v.node == names[0]
         for s in v.shortfalls
-        if (s.code, s.subject) == (code, subject)
+        if (s.code, _subject(s)) == (code, subject)
     )
-    if shortfall.until and shortfall.until not in text:
+    if shortfall.until and code not in ("placement/cordoned", "placement/pod-affinity"):
         text += f" (until {shortfall.until})"
     return Finding(
         reason=code,
@@ -238,10 +264,8 @@ def _suggestions(
             key, _, value = subject.partition("=")
             if (pod.spec.nodeSelector or {}).get(key) == value:
                 return (suggest.without_label(pod, key),)
-        case "placement/spread-label":
+        case "placement/spread-label" | "placement/spread":
             return suggest.soft_spread(pod, subject)
-        case "placement/spread":
-            return suggest.soft_spread(pod, subject.partition("=")[0])
         case "placement/node-name":
             return (suggest.removed("nodeName", "let the scheduler choose the node"),)
     return ()
@@ -270,7 +294,7 @@ def _no_such_label(scene: _Scene, subject: str) -> Finding | None:
         evidence=(
             Evidence(
                 subject=f"{len(scene.nodes)} nodes",
-                what=key,
+                what=subject,
                 observed=", ".join(values) or None,
                 wanted=value,
                 source="metadata.labels",
@@ -309,11 +333,7 @@ def _resource(scene: _Scene, name: str) -> Finding:
         )
     has = largest.allocatable.get(name, 0)
     if asked > has:
-        which = (
-            "the largest node"
-            if len(usable) == len(everywhere)
-            else ("the largest node that it may use")
-        )
+        which = "the largest node" if has == capacity else "the largest node that it may use"
         return Finding(
             reason="placement/no-node-large-enough",
             detail=f"asks {amount(name, asked)} {name}, {which} has {amount(name, has)}",
@@ -360,11 +380,15 @@ def _deficit(scene: _Scene) -> tuple[Evidence, ...]:
             observed=amount(s.subject, (s.capacity or 0) - (s.used or 0)),
             wanted=amount(s.subject, s.requested or 0),
             source=f"allocatable {amount(s.subject, s.capacity or 0)}, "
-            f"{amount(s.subject, s.used or 0)} requested by {len(info.pods)} pods",
+            f"{amount(s.subject, s.used or 0)} requested by {_pods(len(info.pods))}",
         )
         for s in scene.best.shortfalls
         if s.filter == "NodeResourcesFit"
     )
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
 
 
 def _too_many(nodes: Sequence[NodeVerdict], *, placed: int, count: int, room: int) -> Finding:

@@ -106,12 +106,11 @@ def place(
         placed = structs.replace(placed, unknowns=unknowns)
     if placed.placement in ("fits", "waits") and any(u.level != "audit" for u in unknowns):
         placed = structs.replace(placed, placement="unknown")
-    placed = structs.replace(_gated(cluster, pod, placed), asked=count)
     if decided_by or places:
         # the choice of nodes for the first replicas is ours, and so is what is left for the next
         modelled = tuple(structs.replace(f, fidelity="modelled") for f in placed.findings)
-        placed = structs.replace(placed, findings=modelled, decided_by=decided_by)
-    return placed
+        placed = structs.replace(placed, findings=modelled)
+    return structs.replace(_gated(cluster, pod, placed), asked=count, decided_by=decided_by)
 
 
 def _refused(
@@ -182,7 +181,11 @@ def _gated(cluster: Cluster, pod: Pod, placed: Placed) -> Placed:
         cluster=cluster.fork(),
         placement="waits" if placed.placement == "fits" else placed.placement,
         findings=(finding, *placed.findings),
-        waits_for=(scheduling_gates.message(pod), *placed.waits_for),
+        waits_for=(
+            f"it is tried once its scheduling gates are removed: {', '.join(gates)}",
+            *placed.waits_for,
+        ),
+        message=scheduling_gates.message(pod),
     )
 
 

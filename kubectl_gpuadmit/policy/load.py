@@ -80,6 +80,10 @@ class Reading:
         self.list_name = "static"
         """Key of the list that ``policy.static`` was read from."""
 
+    @property
+    def failed(self) -> bool:
+        return any(problem.severity == "error" for problem in self.problems)
+
     def ordered(self) -> list[Problem]:
         return sorted(
             dict.fromkeys(self.problems), key=lambda p: (p.line, p.column, p.field, p.ref)
@@ -107,7 +111,7 @@ class Reading:
 
     def policy(self, raw: bytes) -> Policy | None:
         documents = self.documents(raw, lambda line, column: (line, column))
-        if self.problems:
+        if self.failed:
             return None
         found: list[_Found] = []
         for document in documents:
@@ -115,7 +119,7 @@ class Reading:
                 found.extend(self.inside(document, raw))
             else:
                 found.append(_Found(document.data, document.position, ""))
-        if self.problems:
+        if self.failed:
             return None
         if not found:
             self.report("", "policy-empty", "holds no policy", START)
@@ -144,15 +148,16 @@ class Reading:
                 )
                 continue
             documents.append(document)
-            for warning in document.warnings:
+            for note in document.warnings:
+                twice = note.reason.endswith("/duplicate-key")
                 self.problems.append(
                     Problem(
-                        "error",
-                        "policy-" + warning.reason.rpartition("/")[2],
-                        warning.detail,
+                        "error" if twice else "warning",
+                        "policy-duplicate-key" if twice else "policy-doubtful-yaml",
+                        note.detail,
                         self.file,
-                        *shift(*document.position(warning.field)),
-                        dotted(warning.field),
+                        *shift(*document.position(note.field)),
+                        dotted(note.field),
                     )
                 )
         return documents
@@ -169,7 +174,7 @@ class Reading:
             shift = _shift(raw, text, document.position(f"/data/{escape(key)}")[0])
             for inner in self.documents(text.encode(), shift):
                 found.append(_Found(inner.data, _shifted(inner, shift), f"data.{key}: "))
-        if not found and not self.problems:
+        if not found and not self.failed:
             self.place = document.position
             self.report("/data", "policy-empty", "this ConfigMap holds no policy", START)
         return found

@@ -170,7 +170,7 @@ def _scalar(value: Any, schema: dict[str, Any], pointer: str, report: Report) ->
         if len(value) < schema.get("minLength", 0):
             problem = "must not be empty"
         elif "pattern" in schema and not re.search(schema["pattern"], value):
-            problem = f"{_show(value)} is not of the form of {' or '.join(schema['examples'])}"
+            problem = f"must be such as {', '.join(schema['examples'])}, is {_show(value)}"
     elif "minimum" in schema and not value >= schema["minimum"]:  # nan is below everything
         problem = f"{_show(value)} is below {schema['minimum']}"
     elif "maximum" in schema and value > schema["maximum"]:

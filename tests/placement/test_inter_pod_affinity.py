@@ -116,7 +116,12 @@ CASES: dict[str, tuple[Cluster, dict[str, Any], dict[str, str], dict[str, list[s
         {},
         only(APART, "a1", "a2"),
     ),
-    "apart from a pod of the node": (zoned(db("p", "a1")), apart(term(HOST)), {}, only(APART, "a1")),
+    "apart from a pod of the node": (
+        zoned(db("p", "a1")),
+        apart(term(HOST)),
+        {},
+        only(APART, "a1"),
+    ),
     "a running pod refuses the newcomer": (
         zoned(pod("p", on="b1", affinity=apart(term()))),
         {},

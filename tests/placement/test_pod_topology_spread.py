@@ -41,7 +41,9 @@ def web(name: str, on: str, **more: Any) -> Pod:
 def refusing(given: Cluster, asking: Pod) -> dict[str, str]:
     """Node -> reasons of the spread filter, without the common words."""
     return {
-        name: ", ".join(reason.replace(FULL, "").strip() or subject for _, reason, _, subject in all_)
+        name: ", ".join(
+            reason.replace(FULL, "").strip() or subject for _, reason, _, subject in all_
+        )
         for name, all_ in told(given, asking).items()
         if all_
     }
@@ -109,7 +111,7 @@ def test_one_constraint(name: str) -> None:
 
 
 def test_nodes_that_the_pod_cannot_use_count_only_if_the_policy_says_so() -> None:
-    """Zone b is out of reach by nodeSelector; were it counted, its emptiness would refuse zone a."""
+    """Zone b is out of reach by nodeSelector; counted, its emptiness would refuse zone a."""
     given = cluster(
         node("a1", labels={ZONE: "a", "pool": "inf"}),
         node("b1", labels={ZONE: "b"}),

@@ -73,14 +73,15 @@ def storage_class(
 
 def using(*names: str) -> Pod:
     return pod(
-        volumes=[{"name": f"v{i}", "persistentVolumeClaim": {"claimName": n}} for i, n in enumerate(names)]
+        volumes=[
+            {"name": f"v{i}", "persistentVolumeClaim": {"claimName": n}}
+            for i, n in enumerate(names)
+        ]
     )
 
 
 def zoned(*more: KubeObject, known: tuple[str, ...] = KNOWN) -> Cluster:
-    return cluster(
-        node("a", labels={ZONE: "a"}), node("b", labels={ZONE: "b"}), *more, known=known
-    )
+    return cluster(node("a", labels={ZONE: "a"}), node("b", labels={ZONE: "b"}), *more, known=known)
 
 
 def everywhere(told_: Told) -> dict[str, list[Told]]:
@@ -186,7 +187,9 @@ def test_a_claim_whose_node_was_chosen_goes_there() -> None:
 
 def test_one_pod_at_a_time_for_read_write_once_pod() -> None:
     once = claim(bound="pv", spec={"accessModes": ["ReadWriteOncePod"]})
-    user = pod("user", on="a", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    user = pod(
+        "user", on="a", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    )
     text = (
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
         "already in-use by another pod"
@@ -221,7 +224,9 @@ def test_a_node_attaches_so_many_volumes_of_a_driver() -> None:
             "spec": {"drivers": [{"name": "disk.example.com", "allocatable": {"count": 1}}]},
         }
     )
-    user = pod("user", on="a", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "d1"}}])
+    user = pod(
+        "user", on="a", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "d1"}}]
+    )
     given = zoned(
         limit,
         user,
