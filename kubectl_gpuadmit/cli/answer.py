@@ -105,7 +105,7 @@ def _policy(path: str) -> Policy:
     from kubectl_gpuadmit.policy.load import load_policy
 
     raw, name = policy_file(path)
-    return load_policy(raw, name, catalogue=catalogue())
+    return load_policy(raw, name, catalogue=catalogue)
 
 
 def policy_file(path: str) -> tuple[bytes, str]:
