@@ -51,7 +51,8 @@ class Ask(Struct, frozen=True):
     @property
     def first_group(self) -> bool:
         """True for one of the workload's groups: what concerns the whole workload is said once."""
-        return self.group.role == self.workload.groups[0].role
+        asked = (group.role for group in self.workload.groups if group.count)
+        return self.group.role == next(asked, self.group.role)
 
     def field(self, path: str) -> str:
         """Pointer into the user's manifest for a path in the template, '' if it has none."""

@@ -90,10 +90,11 @@ SAID: dict[str, list[str]] = {
     "015-lws-trtllm.yaml": ["warn spec/unresolved-template"],
     "019-jobset-tpu-multislice.yaml": ["unknown affinities that JobSet's own webhook adds"],
     "022-trainer-runtime-torchtune.yaml": [
-        "not-a-workload a template: pods come only with a TrainJob that names it; a pod template at "
-        "/spec/template/spec/replicatedJobs/0/template/spec/template asks no GPU; a pod template at "
-        "/spec/template/spec/replicatedJobs/1/template/spec/template asks no GPU; a pod template at "
-        "/spec/template/spec/replicatedJobs/2/template/spec/template asks 2 nvidia.com/gpu"
+        "not-a-workload a template: pods come only with a TrainJob that names it; a pod template "
+        "at /spec/template/spec/replicatedJobs/0/template/spec/template asks no GPU; "
+        "a pod template at /spec/template/spec/replicatedJobs/1/template/spec/template asks no "
+        "GPU; a pod template at /spec/template/spec/replicatedJobs/2/template/spec/template asks "
+        "2 nvidia.com/gpu"
     ],
     "023-trainjob-flux-gpus.yaml": ["unknown ClusterTrainingRuntime flux-distributed"],
     "037-infw-gw-shell-defaults.yaml": [
@@ -101,22 +102,24 @@ SAID: dict[str, list[str]] = {
         "${GPU_REQUEST:-1} nvidia.com/gpu (an unresolved placeholder); "
         "/spec/resources/limits/nvidia.com~1gpu asks ${GPU_LIMIT:-1} nvidia.com/gpu (an unresolved "
         "placeholder); declare it in the policy: kinds: [{apiVersion: "
-        "inference.networking.x-k8s.io/v1alpha2, kind: InferenceModel, podTemplate: .spec.template}]"
+        "inference.networking.x-k8s.io/v1alpha2, kind: InferenceModel, podTemplate: "
+        ".spec.template}]"
     ],
     "042-pytorchjob-envsubst.yaml": [
         "audit spec/autoscaled",
         "deny spec/unresolved-template",
         "unknown replicas at /spec/pytorchReplicaSpecs/Worker/replicas",
         "unknown the amount of nvidia.com/gpu at "
-        "/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/resources/limits/nvidia.com~1gpu",
+        "/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/resources/limits/"
+        "nvidia.com~1gpu",
         "unknown the amount of vpc.amazonaws.com/efa at "
         "/spec/pytorchReplicaSpecs/Worker/template/spec/containers/0/resources/limits/"
         "vpc.amazonaws.com~1efa",
         "warn spec/unresolved-template",
     ],
     "043-hyperpod-pytorchjob.yaml": [
-        "unknown-kind unknown kind, not judged; a pod template at /spec/replicaSpecs/0/template asks "
-        "$GPU_PER_NODE nvidia.com/gpu; declare it in the policy: kinds: [{apiVersion: "
+        "unknown-kind unknown kind, not judged; a pod template at /spec/replicaSpecs/0/template "
+        "asks $GPU_PER_NODE nvidia.com/gpu; declare it in the policy: kinds: [{apiVersion: "
         "sagemaker.amazonaws.com/v1, kind: HyperPodPyTorchJob, podTemplate: "
         ".spec.replicaSpecs[*].template}]"
     ],

@@ -30,13 +30,16 @@ def _listed(amounts: ResourceList, keys: list[str]) -> str:
     return ",".join(f"{key}={amounts[key]}" for key in keys if key in amounts)
 
 
-def _share(row: Row, key: str, delta: ResourceList, fit: int) -> str:
+def _share(row: Row, key: str, delta: ResourceList, fit: int, *, pods: bool) -> str:
     """``(8 by pods 1-2, 4 earlier in this run)``: which part of the use is the run's own."""
     own = times(delta[key], fit)
     earlier = Quantity(row.run.get(key, ZERO).nano - own.nano, own.format)
     parts = []
     if own.nano:
-        which = "pod 1" if fit == 1 else f"pods 1-{fit}"
+        if pods:
+            which = "pod 1" if fit == 1 else f"pods 1-{fit}"
+        else:
+            which = "the first" if fit == 1 else f"the first {fit}"
         parts.append(f"{own} by {which}")
     if earlier.nano > 0:
         parts.append(f"{earlier} earlier in this run")
@@ -54,9 +57,11 @@ def exceeded(
     evidence = []
     lines = []
     raised: dict[str, str] = {}
+    pods = charge.resource == "pods"
     for key in keys:
         used, limit = row.used.get(key, ZERO), row.hard[key]
-        words = f"asked {delta[key]} · used {used}{_share(row, key, delta, fit)} · limit {limit}"
+        share = _share(row, key, delta, fit, pods=pods)
+        words = f"asked {delta[key]} · used {used}{share} · limit {limit}"
         lines.append(f"{key} {words}")
         evidence.append(
             Evidence(
@@ -68,7 +73,7 @@ def exceeded(
             )
         )
         raised[key] = str(plus(used, times(delta[key], count - fit)))
-    what = "pod" if charge.resource == "pods" else charge.resource
+    what = "pod" if pods else charge.resource
     which = f"{what} {fit + 1} of {count}: " if count > 1 else ""
     alone = any(times(delta[key], count).nano > row.hard[key].nano for key in keys)
     return refusal(

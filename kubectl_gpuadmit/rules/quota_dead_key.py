@@ -70,6 +70,11 @@ def _asked(ask: Ask) -> Iterator[str]:
 
 def likely(key: str, known: Iterable[str]) -> str:
     """The key that was probably meant, '' if none comes to mind."""
+    owner, _, what = key.rpartition("/")
+    if owner.endswith(".deviceclass.resource.k8s.io"):
+        return f"{owner}/devices"
+    if owner.endswith(".storageclass.storage.k8s.io"):
+        return f"{owner}/{'requests.storage' if 'storage' in what else 'persistentvolumeclaims'}"
     if is_extended(key) and not key.startswith(_TYPOS):
         return REQUESTS + key
     for typo in _TYPOS:

@@ -47,7 +47,9 @@ def pod(*containers: dict[str, Any], name: str = "p", **spec: Any) -> Pod:
 
 
 def gpus(number: int, **spec: Any) -> Pod:
-    return pod(container(limits={"nvidia.com/gpu": str(number)}), **spec)
+    """As stored: requests and limits are the same."""
+    amount = {"nvidia.com/gpu": str(number)}
+    return pod(container(limits=amount, requests=amount), **spec)
 
 
 def obj(kind: str, name: str, namespace: str = "", **fields: Any) -> KubeObject:
@@ -67,7 +69,7 @@ def quota(name: str = "gpus", used: dict[str, str] | None = None, **hard: Any) -
     spec = {key: hard.pop(key) for key in ("scopes", "scopeSelector") if key in hard}
     limits = hard.pop("hard")
     assert not hard
-    status = {"hard": limits, "used": {key: "0" for key in limits} | (used or {})}
+    status = {"hard": limits, "used": dict.fromkeys(limits, "0") | (used or {})}
     return obj("ResourceQuota", name, "team-a", spec={"hard": limits, **spec}, status=status)
 
 

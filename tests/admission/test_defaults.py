@@ -33,9 +33,10 @@ def test_the_rest_of_the_pod_gets_the_usual_values() -> None:
         "default-scheduler",
         30,
     )
-    assert defaults.decode(pod(terminationGracePeriodSeconds=-9)).spec == defaults.decode(
-        pod(terminationGracePeriodSeconds=1)
-    ).spec
+    assert (
+        defaults.decode(pod(terminationGracePeriodSeconds=-9)).spec
+        == defaults.decode(pod(terminationGracePeriodSeconds=1)).spec
+    )
 
 
 def test_a_pod_that_lacks_nothing_comes_back_as_the_same_object() -> None:

@@ -136,7 +136,11 @@ def test_a_violation_carries_the_numbers_and_the_whole_refusal() -> None:
             {"requests": {"cpu": "1"}, "limits": {"cpu": "500m"}},
             "minimum cpu usage per Container is 1, but limit is 500m",
         ),
-        ({"min": {"cpu": "1"}}, {}, "minimum cpu usage per Container is 1. No request is specified"),
+        (
+            {"min": {"cpu": "1"}},
+            {},
+            "minimum cpu usage per Container is 1. No request is specified",
+        ),
         ({"max": {"cpu": "1"}}, {"limits": {"cpu": "1000m"}}, None),
         (
             {"max": {"cpu": "1"}},

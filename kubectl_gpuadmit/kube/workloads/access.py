@@ -190,6 +190,7 @@ class Access:
                 evidence=evidence,
                 permanent=permanent,
                 field=pointer,
+                rule=reason,  # a policy may set the level of a reason by its name
                 level=level,
                 fidelity="modelled",
             )

@@ -7,6 +7,7 @@ Rules of this module
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -148,7 +149,7 @@ class Reading(Access):
             return msgspec.convert(data, type_)
         except (msgspec.ValidationError, RecursionError) as error:
             text, _, path = str(error).partition(" - at `")
-            self.fail(out(_pointer(path.rstrip("`"))), text.replace("`", ""))
+            self.fail(out(_pointer(path.rstrip("`"))), _in_words(text))
 
     def _checked_quantities(self, spec: dict[str, Any], where: _Where) -> dict[str, Any]:
         """The spec without quantities that are placeholders; others that are none end the
@@ -256,6 +257,26 @@ class _Where:
             if path == inside or path.startswith(f"{inside}/"):
                 return outside + path[len(inside) :]
         return self._pointer + path
+
+
+_WORDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+}
+_MISMATCH = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+
+
+def _in_words(text: str) -> str:
+    """``Expected `str | null`, got `int` `` -> ``expected text, got a whole number``."""
+    found = _MISMATCH.fullmatch(text)
+    if not found:
+        return text.replace("`", "")
+    wanted = [_WORDS.get(t, t) for t in found[1].split(" | ") if t != "null"]
+    return f"expected {' or '.join(wanted)}, got {_WORDS.get(found[2], found[2])}"
 
 
 def _pointer(path: str) -> str:

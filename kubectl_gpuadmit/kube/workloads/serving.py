@@ -225,7 +225,7 @@ def _roles(reading: Reading, at: str, copies: int) -> None:
             copies * reading.count(f"{role}/replicas", 1) * size,
             f"{role}/template",
             labels={"storm-service-name": reading.base, "role-name": name},
-            generate=f"{reading.base}-",
+            generate=f"{reading.base}-{name.lower()}-",
         )
 
 
