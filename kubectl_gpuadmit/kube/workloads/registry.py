@@ -10,9 +10,10 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.workloads import core
+from kubectl_gpuadmit.kube.workloads.access import kind_of
 from kubectl_gpuadmit.kube.workloads.declared import BUILT_IN, DeclaredKind, read_declared
 from kubectl_gpuadmit.kube.workloads.model import PodGroup, Workload
-from kubectl_gpuadmit.kube.workloads.pointers import token
+from kubectl_gpuadmit.kube.workloads.pointers import dotted, token
 from kubectl_gpuadmit.kube.workloads.queues import decided_by, makes_gang
 from kubectl_gpuadmit.kube.workloads.reading import ManifestDocument, ObjectSource, Reading
 from kubectl_gpuadmit.kube.workloads.strangers import unknown_kind, without_pods
@@ -217,7 +218,7 @@ def _texts(reading: Reading, pointer: str) -> dict[str, str]:
         if value is not None and not isinstance(value, str):
             reading.fail(
                 f"{pointer}/{token(str(key))}",
-                f"expected text, got {value!r}",
+                f"expected text, found {kind_of(value)}",
                 hint="put the value in quotes",
             )
     return {key: value for key, value in table.items() if value is not None}
@@ -235,5 +236,10 @@ def _name_of(document: ManifestDocument, data: dict[str, Any], field: str) -> st
 def _refuse(document: ManifestDocument, pointer: str, message: str) -> NoReturn:
     line, column = document.position(pointer)
     raise BadManifest(
-        "missing-field", message, file=document.file, line=line, column=column, field=pointer or "/"
+        "missing-field",
+        message,
+        file=document.file,
+        line=line,
+        column=column,
+        field=dotted(pointer),
     )
