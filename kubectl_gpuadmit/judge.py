@@ -91,7 +91,7 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
         state.ledger.release(pod)
 
     namespace = workload.ref.namespace
-    charged = state.ledger.admit_objects(namespace, dict(workload.creates))
+    charged = state.ledger.admit_objects(namespace, _created(workload, state.cluster, running))
     findings += charged[0]
     unknowns += charged[1]
     refused = any(_denies(f) for f in findings)
@@ -111,6 +111,14 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
         verdict.admission == "denied" or verdict.placement != "fits"
     )
     return verdict, before if all_or_nothing else state
+
+
+def _created(workload: Workload, cluster: Cluster, running: tuple[Pod, ...]) -> dict[str, int]:
+    """What count quotas are charged: of an object that is there already, an update charges nothing
+    for the object itself, only for what its controller makes anew."""
+    ref = workload.ref
+    there = bool(running) or cluster.get(ref.kind, ref.namespace, ref.name) is not None
+    return dict(workload.creates[1:] if there else workload.creates)
 
 
 def _judge_group(
@@ -168,7 +176,7 @@ def _judge_group(
     findings += first.findings
     unknowns += first.unknowns
 
-    second = chain.validate(pod, cluster)
+    second = chain.validate(pod, cluster, owner=workload.ref.kind)
     findings += second.findings
     unknowns += second.unknowns
 

@@ -130,7 +130,8 @@ def findings(
         found = [structs.replace(f, permanent=False) for f in found]
     elif placement == "never" and room > 0:
         found = [found[0], *(structs.replace(f, level="audit") for f in found[1:])]
-    told = {e.what for f in found for e in f.evidence}
+    evidence = [e for f in found for e in f.evidence]
+    told = {e.what for e in evidence} | {f"{e.what}={e.wanted}" for e in evidence}
     side = [f for f in _side_findings(scene) if f.evidence[0].what not in told]
     more = tuple(remedy for f in side for remedy in f.suggest)
     if more:
@@ -178,7 +179,7 @@ def _main_findings(scene: _Scene) -> list[Finding]:
         if code == "placement/node-affinity" and (found := _no_such_label(scene, subject)):
             first.append(found)
         elif code == "placement/insufficient":
-            found = _resource(scene, subject)
+            found = _resource(scene, subject, names)
             (first if found.reason == "placement/no-such-resource" else rest).append(found)
         else:
             rest.append(_folded(scene, code, subject, names))
@@ -294,7 +295,7 @@ def _no_such_label(scene: _Scene, subject: str) -> Finding | None:
         evidence=(
             Evidence(
                 subject=f"{len(scene.nodes)} nodes",
-                what=subject,
+                what=key,
                 observed=", ".join(values) or None,
                 wanted=value,
                 source="metadata.labels",
@@ -306,15 +307,22 @@ def _no_such_label(scene: _Scene, subject: str) -> Finding | None:
     )
 
 
-def _resource(scene: _Scene, name: str) -> Finding:
-    """Nowhere advertised, larger than every node, scattered, or simply used."""
+def _resource(scene: _Scene, name: str, lacking: Sequence[str]) -> Finding:
+    """Nowhere advertised, larger than every node, scattered, or simply used, on these nodes."""
     cycle = scene.cycle
     everywhere = cycle.cluster.nodes
     asked = dict(cycle.asked)[name]
     capacity = max(info.allocatable.get(name, 0) for info in everywhere.values())
-    usable = [everywhere[v.node] for v in scene.main]
+    shut = {v.node for v in scene.main if any(s.until for s in v.shortfalls)}
+    lacking = [node for node in lacking if node not in shut] or lacking
+    usable = [everywhere[node] for node in lacking]
     largest = max(usable, key=lambda info: info.allocatable.get(name, 0))
-    evidence = _deficit(scene)
+    nearest = scene.best
+    if nearest.node not in lacking:
+        names = frozenset(lacking)
+        short = (v for v in scene.main if v.node in names)
+        nearest = min(short, key=lambda v: (*lack(v.shortfalls), v.node))
+    evidence = _deficit(scene, nearest)
     if is_extended(name) and capacity <= 0:
         advertised = {
             other
@@ -336,14 +344,16 @@ def _resource(scene: _Scene, name: str) -> Finding:
         which = "the largest node" if has == capacity else "the largest node that it may use"
         return Finding(
             reason="placement/no-node-large-enough",
-            detail=f"asks {amount(name, asked)} {name}, {which} has {amount(name, has)}",
+            detail=f"asks {amount(name, asked)} {name}, {which} has {amount(name, has)}"
+            if has
+            else f"asks {amount(name, asked)} {name}, no node that it may use has any",
             evidence=evidence,
             suggest=suggest.fewer(cycle.pod, name, asked, has) if is_extended(name) else (),
             rule=RULE,
         )
     free = {info.name: max(0, info.free(name)) for info in usable}
     total, most = sum(free.values()), max(free.values())
-    best = everywhere[scene.best.node]
+    best = everywhere[nearest.node]
     fewer = suggest.fewer(cycle.pod, name, asked, most) if is_extended(name) else ()
     if total >= asked and len(usable) > 1:
         return Finding(
@@ -351,7 +361,7 @@ def _resource(scene: _Scene, name: str) -> Finding:
             detail=f"asks {amount(name, asked)} {name} on one node: {amount(name, total)} are "
             f"free, at most {amount(name, most)} on one node",
             evidence=(
-                Evidence(f"{len(usable)} nodes", f"{name} free in total", total, asked),
+                Evidence(f"{len(usable)} nodes", f"{name} free in total", total, None),
                 *evidence,
             ),
             permanent=False,
@@ -370,9 +380,9 @@ def _resource(scene: _Scene, name: str) -> Finding:
     )
 
 
-def _deficit(scene: _Scene) -> tuple[Evidence, ...]:
-    """Everything that is lacking on the best node, as free against asked."""
-    info = scene.cycle.cluster.nodes[scene.best.node]
+def _deficit(scene: _Scene, verdict: NodeVerdict) -> tuple[Evidence, ...]:
+    """Everything that is lacking on one node, as free against asked."""
+    info = scene.cycle.cluster.nodes[verdict.node]
     return tuple(
         Evidence(
             subject=f"Node {info.name}",
@@ -382,7 +392,7 @@ def _deficit(scene: _Scene) -> tuple[Evidence, ...]:
             source=f"allocatable {amount(s.subject, s.capacity or 0)}, "
             f"{amount(s.subject, s.used or 0)} requested by {_pods(len(info.pods))}",
         )
-        for s in scene.best.shortfalls
+        for s in verdict.shortfalls
         if s.filter == "NodeResourcesFit"
     )
 
