@@ -30,6 +30,8 @@ class Evidence(Struct, frozen=True, omit_defaults=False):
     wanted: str | int | float | None
     source: str = ""
     """Where the fact comes from, e.g. ``status.used, resourceVersion 4711``."""
+    bound: Literal["", "least", "most"] = ""
+    """How ``wanted`` binds ``observed``: at least that, at most that, or just so."""
 
 
 class Finding(Struct, frozen=True):
