@@ -20,6 +20,7 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "capacity/too-many-gpus": "One namespace or owner would hold or wait for more GPUs than "
         "the policy lets one have. Ask for fewer, or for an exception.",
     },
+    reads={"Pod"},
 )
 def capacity_burst(
     ask: Ask,
@@ -69,7 +70,9 @@ def capacity_burst(
                 reason=reason,
                 detail=f"{whose} would have {old + new} {what}, may have {limit}: "
                 f"asked {new}, already there {old}{pending}",
-                evidence=(Evidence(whose, what, old + new, limit, f"{new} of this workload"),),
+                evidence=(
+                    Evidence(whose, what, old + new, limit, f"{new} of this workload", "most"),
+                ),
                 permanent=new > limit,
             )
     if clear and not cluster.knows("Pod"):
