@@ -797,6 +797,179 @@ def no_nodes_of_name(made: Case) -> None:
     }
 
 
+def storage_capacity(made: Case) -> None:
+    """A driver that publishes how much it can still provision, per segment of the cluster."""
+    rng = made.rng
+    made.other += [
+        {
+            "kind": "StorageClass",
+            "apiVersion": "storage.k8s.io/v1",
+            "metadata": {"name": "late"},
+            "provisioner": "disk.example.com",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+        {
+            "kind": "CSIDriver",
+            "apiVersion": "storage.k8s.io/v1",
+            "metadata": {"name": "disk.example.com"},
+            "spec": {"storageCapacity": chance(rng, 0.85)},
+        },
+    ]
+    for index in range(rng.choice((0, 1, 2, 3))):
+        capacity: Json = {
+            "kind": "CSIStorageCapacity",
+            "apiVersion": "storage.k8s.io/v1",
+            "metadata": {"name": f"capacity{index}", "namespace": "kube-system"},
+            "storageClassName": rng.choice(("late", "late", "other")),
+            "nodeTopology": rng.choice(
+                (
+                    {"matchLabels": {ZONE: rng.choice(("z1", "z2"))}},
+                    {"matchLabels": {HOST: "n0"}},
+                    {},
+                )
+            ),
+        }
+        if chance(rng, 0.8):
+            capacity["capacity"] = rng.choice(("1Gi", "10Gi", "100Gi"))
+        if chance(rng, 0.3):
+            capacity["maximumVolumeSize"] = rng.choice(("5Gi", "10Gi"))
+        made.other.append(capacity)
+    made.other.append(claim("data", "late"))
+    made.pod["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+def ephemeral_volumes(made: Case) -> None:
+    """Claims that the control plane makes for one pod: named after it, and owned by it."""
+    rng = made.rng
+    made.other.append(
+        {
+            "kind": "StorageClass",
+            "apiVersion": "storage.k8s.io/v1",
+            "metadata": {"name": "late"},
+            "provisioner": "disk.example.com",
+            "volumeBindingMode": rng.choice(("WaitForFirstConsumer", "Immediate")),
+        }
+    )
+    template = {
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "late",
+            "resources": {"requests": {"storage": "1Gi"}},
+        }
+    }
+    made.pod["spec"].setdefault("volumes", []).append(
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
+    )
+    # without the claim the scheduler waits for its controller; we take it to come
+    one = claim("asking-scratch", "late")
+    if chance(rng, 0.8):
+        one["metadata"]["ownerReferences"] = [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": "asking",
+                "uid": rng.choice(("uid-asking", "uid-asking", "uid-other")),
+                "controller": True,
+            }
+        ]
+    made.other.append(one)
+
+
+def by_annotation(made: Case) -> None:
+    """The storage class of old claims and volumes stands in an annotation."""
+    volumes(made)
+    for one in made.other:
+        if one["kind"] in ("PersistentVolumeClaim", "PersistentVolume") and chance(made.rng, 0.6):
+            name = one["spec"].pop("storageClassName", None)
+            if name:
+                notes = one["metadata"].setdefault("annotations", {})
+                notes["volume.beta.kubernetes.io/storage-class"] = name
+
+
+def selected_volumes(made: Case) -> None:
+    """Static volumes by label selector, size, mode; several claims compete for them."""
+    rng = made.rng
+    made.other.append(
+        {
+            "kind": "StorageClass",
+            "apiVersion": "storage.k8s.io/v1",
+            "metadata": {"name": "local"},
+            "provisioner": rng.choice(("kubernetes.io/no-provisioner", "disk.example.com")),
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
+    made.pod["spec"]["volumes"] = []
+    for index in range(rng.choice((1, 2, 2))):
+        one = claim(f"data{index}", "local")
+        one["spec"]["resources"]["requests"]["storage"] = rng.choice(("5Gi", "10Gi", "20Gi"))
+        if chance(rng, 0.4):
+            one["spec"]["selector"] = {"matchLabels": {"disk": rng.choice(("fast", "slow"))}}
+        if chance(rng, 0.2):
+            one["spec"]["volumeMode"] = rng.choice(("Block", "Filesystem"))
+        made.other.append(one)
+        made.pod["spec"]["volumes"].append(
+            {"name": f"v{index}", "persistentVolumeClaim": {"claimName": f"data{index}"}}
+        )
+    for index in range(rng.choice((1, 2, 3))):
+        volume: Json = {
+            "kind": "PersistentVolume",
+            "apiVersion": "v1",
+            "metadata": {"name": f"local{index}", "labels": {"disk": rng.choice(("fast", "slow"))}},
+            "spec": {
+                "capacity": {"storage": rng.choice(("5Gi", "10Gi", "20Gi"))},
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "local",
+                "local": {"path": "/mnt"},
+                "nodeAffinity": {
+                    "required": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {
+                                        "key": HOST,
+                                        "operator": "In",
+                                        "values": [made.a_node()["metadata"]["name"]],
+                                    }
+                                ]
+                            }
+                        ]
+                    }
+                },
+            },
+            "status": {"phase": "Available"},
+        }
+        if chance(rng, 0.2):
+            volume["spec"]["volumeMode"] = rng.choice(("Block", "Filesystem"))
+        if chance(rng, 0.3):
+            volume["spec"]["claimRef"] = {
+                "namespace": "default",
+                "name": rng.choice(("data0", "data1", "else")),
+                **({"uid": "uid-data0"} if chance(rng, 0.5) else {}),
+            }
+        if chance(rng, 0.05):
+            volume["metadata"]["deletionTimestamp"] = "2026-11-29T12:00:00Z"
+            volume["metadata"]["finalizers"] = ["kubernetes.io/pv-protection"]
+        made.other.append(volume)
+
+
+def sidecar_statuses(made: Case) -> None:
+    """Resized sidecars and pod-level resources in status."""
+    rng = made.rng
+    for target in made.pods:
+        spec = target["spec"]
+        if not spec.get("nodeName"):
+            continue
+        spec["initContainers"] = [{**container(rng, "side", small=True), "restartPolicy": "Always"}]
+        target["status"]["initContainerStatuses"] = [
+            {"name": "side", "allocatedResources": {"cpu": cpu(rng), "memory": memory(rng)}}
+        ]
+        if chance(rng, 0.4):
+            spec["resources"] = {"requests": {"cpu": cpu(rng), "memory": memory(rng)}}
+            target["status"]["allocatedResources"] = {"cpu": cpu(rng), "memory": memory(rng)}
+            if chance(rng, 0.5):
+                target["status"]["resources"] = {"requests": {"cpu": cpu(rng)}}
+
+
 TWISTS: list[Callable[[Case], None]] = [
     less_capacity,
     less_capacity,
@@ -819,6 +992,12 @@ TWISTS: list[Callable[[Case], None]] = [
     disk_conflicts,
     nominated,
     no_nodes_of_name,
+    storage_capacity,
+    ephemeral_volumes,
+    by_annotation,
+    selected_volumes,
+    selected_volumes,
+    sidecar_statuses,
 ]
 
 
