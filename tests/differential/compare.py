@@ -45,6 +45,10 @@ def admission(case: Json, referee: Json) -> list[str]:
                 found.append(
                     f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}"
                 )
+    if theirs["allowed"] and not found:
+        expected_fit = (theirs["fits"], theirs.get("next", ""))
+        if expected_fit != (own["fits"], own["next"]):
+            found.append(f"replicas: kubernetes {expected_fit}, ours {(own['fits'], own['next'])}")
     stored = theirs.get("pod")
     if stored is not None and not found:
         pod = msgspec.convert(stored, Pod)
@@ -67,7 +71,7 @@ def theirs_texts(theirs: Json) -> list[str]:
 
 
 def split_errors(joined: str, expected: list[str]) -> list[str]:
-    """Our joined message as single errors: an error starts with a path, but texts may hold commas too.
+    """Our joined message as single errors, whose own texts may hold commas too.
 
     So the expected ones are cut out first; what is left over is ours alone.
     """
@@ -96,7 +100,7 @@ def differences(path: str, theirs: Any, own: Any) -> list[str]:
     return [] if theirs == own else [f"stored pod {path}: kubernetes {theirs!r}, ours {own!r}"]
 
 
-# -- placement ----------------------------------------------------------------------------------------
+# -- placement -------------------------------------------------------------------------------------
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 RESTRICTED = "filtered by PreFilter"
@@ -104,7 +108,7 @@ RESTRICTED = "filtered by PreFilter"
 
 
 def placement(case: Json, referee: Json) -> list[str]:
-    """Feasible nodes; the first refusing filter, its reasons and permanence; each filter on its own."""
+    """Feasible nodes; the first refusing filter, its reasons, permanence; each filter alone."""
     theirs, own = referee["placement"], ours.placement(case)
     if own["unknown"]:
         return ["unknown"]
@@ -162,7 +166,7 @@ def said(node: Json) -> str:
 
 
 def preemption(case: Json, referee: Json) -> list[str]:
-    """Nodes where preemption helps, with their victims and broken budgets; whether at all; the choice."""
+    """Nodes where preemption helps, with victims and broken budgets; whether at all; the choice."""
     theirs = referee["preemption"]
     if any(node["code"] == "Success" for node in referee["placement"]["nodes"].values()):
         return []  # nobody preempts for a pod that fits

@@ -37,8 +37,8 @@ class Outcome:
     def line(self) -> str:
         """The last line of a run, for scripts."""
         return (
-            f"conformance {self.family}: {self.cases} cases, {len(self.disagreements)} disagreements,"
-            f" {self.unknown} unknown, seed {self.seed}"
+            f"conformance {self.family}: {self.cases} cases,"
+            f" {len(self.disagreements)} disagreements, {self.unknown} unknown, seed {self.seed}"
         )
 
 
@@ -48,7 +48,7 @@ def made(family: str, seed: str, number: int) -> Json:
 
 
 def differs(referee: Referee, family: str, case: Json) -> list[str]:
-    """Differences of one case; [] also where the referee cannot read the case (shrinking makes such)."""
+    """Differences of one case; [] also where the referee cannot read it (shrinking makes such)."""
     try:
         answer = referee.ask(compare.QUESTIONS[family], case)
     except RuntimeError:
@@ -57,7 +57,7 @@ def differs(referee: Referee, family: str, case: Json) -> list[str]:
 
 
 def judged(family: str, case: Json, answer: Json) -> list[str]:
-    """Differences; a crash of ours is one, a case that our decoder refuses (shrinking makes such) is not."""
+    """Differences; a crash of ours is one, a case that our decoder refuses is not."""
     try:
         return compare.COMPARE[family](case, answer)
     except msgspec.ValidationError:

@@ -68,7 +68,7 @@ def asking(case: Json) -> Pod:
     return pod
 
 
-# -- admission ----------------------------------------------------------------------------------------
+# -- admission -------------------------------------------------------------------------------------
 
 CHECKS = {
     "namespace": "NamespaceLifecycle",
@@ -95,8 +95,11 @@ def admission(case: Json) -> Json:
     findings = [f for f in (*mutated.findings, *validated.findings) if f.level == "deny"]
     unknowns = [u for u in (*mutated.unknowns, *validated.unknowns) if u.level != "audit"]
     used: dict[str, dict[str, str]] = {}
+    fits, following = 0, ""
     if not findings:
         ledger = quota.Ledger.of(cluster)
+        fits, more, _ = ledger.fork().admit_pods(validated.pod, pod.namespace, case.get("count", 1))
+        following = texts_of("ResourceQuota", message_of(more[0]))[0] if more else ""
         _, found, unsure = ledger.admit_pods(validated.pod, pod.namespace, 1)
         findings += found
         unknowns += [u for u in unsure if u.level != "audit"]
@@ -108,6 +111,8 @@ def admission(case: Json) -> Json:
         "allowed": not findings,
         "unknown": bool(unknowns),
         "pod": comparable(mutated.pod),
+        "fits": fits,
+        "next": following,
     }
     if findings:
         first = findings[0]
@@ -131,7 +136,7 @@ def texts_of(check: str, message: str) -> list[str]:
 
 
 def comparable(pod: Pod) -> Json:
-    """What both sides must agree on: spec, labels, annotations; quantities canonical, empty = absent."""
+    """What both must agree on: spec, labels, annotations; quantities canonical, empty = absent."""
     spec = tidy(msgspec.to_builtins(pod.spec))
     return {
         "spec": spec,
@@ -168,7 +173,7 @@ def tidy(value: Any, *, amounts: bool = False) -> Any:
     return value
 
 
-# -- placement and preemption ----------------------------------------------------------------------------
+# -- placement and preemption ----------------------------------------------------------------------
 
 
 def placement(case: Json) -> Json:

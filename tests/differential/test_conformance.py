@@ -1,4 +1,4 @@
-"""Generated and stored cases: our answer is Kubernetes' own. Skipped, with a count, without the referee.
+"""Generated and stored cases: our answer is Kubernetes' own. Skipped, counted, without the referee.
 
 ``GPU_ADMIT_CASES`` and ``GPU_ADMIT_SEED`` set how many cases of each family run, and which.
 """
@@ -31,9 +31,8 @@ def referee() -> Iterator[Referee]:
     try:
         running = Referee(build=False)
     except Missing as missing:
-        pytest.skip(
-            f"{missing}: {CASES} cases of each of {len(FAMILIES)} families, {len(STORED)} stored ones not run"
-        )
+        generated = f"{CASES} cases of each of {len(FAMILIES)} families"
+        pytest.skip(f"{missing}: {generated} and {len(STORED)} stored ones not run")
     with running:
         yield running
 
