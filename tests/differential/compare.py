@@ -12,6 +12,7 @@ from tests.differential.vocabulary import Json
 
 QUESTIONS = {
     "placement": ["placement"],
+    "replicas": ["placement"],
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
 }
@@ -109,7 +110,15 @@ RESTRICTED = "filtered by PreFilter"
 
 def placement(case: Json, referee: Json) -> list[str]:
     """Feasible nodes; the first refusing filter, its reasons, permanence; each filter alone."""
-    theirs, own = referee["placement"], ours.placement(case)
+    return agree(case, referee["placement"], ours.placement(case))
+
+
+def replicas(case: Json, referee: Json) -> list[str]:
+    """Placement after replicas have moved in: ours keeps count, the referee starts anew."""
+    return agree(case, referee["placement"], ours.replicas(case))
+
+
+def agree(case: Json, theirs: Json, own: Json) -> list[str]:
     if own["unknown"]:
         return ["unknown"]
     found: list[str] = []
@@ -187,12 +196,22 @@ def preemption(case: Json, referee: Json) -> list[str]:
     return found
 
 
-COMPARE = {"admission": admission, "placement": placement, "preemption": preemption}
+COMPARE = {
+    "admission": admission,
+    "placement": placement,
+    "preemption": preemption,
+    "replicas": replicas,
+}
+
+
+def _feasible(answer: Json) -> bool:
+    return any(node["code"] == "Success" for node in answer["placement"]["nodes"].values())
+
+
 WELCOME = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
-    "placement": lambda answer: any(
-        n["code"] == "Success" for n in answer["placement"]["nodes"].values()
-    ),
+    "placement": _feasible,
+    "replicas": _feasible,
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
 }
 """Whether the referee's answer is the good one; a generator should yield a third of those."""

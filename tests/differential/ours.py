@@ -14,7 +14,7 @@ from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject, ObjectMeta, Pod
 from kubectl_gpuadmit.placement import message, place, preemption
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.verdict import Finding
+from kubectl_gpuadmit.verdict import Finding, NodeVerdict
 from tests.differential.vocabulary import Json
 
 NOW = dt.datetime(2026, 11, 29, 12, 0, 5, tzinfo=dt.UTC)
@@ -178,22 +178,66 @@ def tidy(value: Any, *, amounts: bool = False) -> Any:
 
 def placement(case: Json) -> Json:
     """Per node what the first filter says and what each filter says on its own."""
-    cluster, pod = cluster_of(case), asking(case)
-    cycle = Cycle(cluster, pod)
-    verdicts = place.node_verdicts(cluster, pod)
+    cycle = Cycle(cluster_of(case), asking(case))
+    return answered(cycle, place.node_verdicts(cycle.cluster, cycle.pod))
+
+
+def replicas(case: Json) -> Json:
+    """The same after the replicas among the objects were assumed one by one, not found in place."""
+    own = [document for document in case["objects"] if is_replica(document)]
+    before = {**case, "objects": [o for o in case["objects"] if not is_replica(o)]}
+    cycle = Cycle(cluster_of(before).fork(), asking(case))
+    cycle.verdicts()
+    for document in own:
+        replica = decode(document)
+        assert isinstance(replica, Pod)
+        cycle.best()
+        cycle.assume(replica)
+    return answered(cycle, cycle.verdicts())
+
+
+REPLICA = "uid-replica"
+
+
+def is_replica(document: Json) -> bool:
+    return str(document.get("metadata", {}).get("uid", "")).startswith(REPLICA)
+
+
+def with_replicas(case: Json, count: int) -> Json:
+    """The case with up to ``count`` pods like the asking one where we would put them."""
+    cycle = Cycle(cluster_of(case).fork(), asking(case))
+    placed: list[Json] = []
+    for number in range(count):
+        best = cycle.best()
+        if best is None:
+            break
+        document = {
+            **case["pod"],
+            "metadata": {
+                **case["pod"]["metadata"],
+                "name": f"replica{number}",
+                "uid": f"{REPLICA}{number}",
+            },
+            "spec": {**case["pod"]["spec"], "nodeName": best.name},
+            "status": {"phase": "Running"},
+        }
+        replica = decode(document)
+        assert isinstance(replica, Pod)
+        cycle.assume(replica)
+        placed.append(document)
+    return {**case, "objects": [*case["objects"], *placed]}
+
+
+def answered(cycle: Cycle, verdicts: tuple[NodeVerdict, ...]) -> Json:
     nodes: dict[str, Json] = {}
     for verdict in verdicts:
         name, reasons, permanent = message.first_refusal(verdict.shortfalls)
+        at_nodes = [s for s in verdict.shortfalls if s.code not in message.PREFILTER_CODES]
         each: dict[str, Json] = {}
-        for shortfall in verdict.shortfalls:
-            if shortfall.code not in message.PREFILTER_CODES and shortfall.filter not in each:
-                own = tuple(
-                    s
-                    for s in verdict.shortfalls
-                    if s.filter == shortfall.filter and s.code not in message.PREFILTER_CODES
-                )
-                _, texts, fixed = message.first_refusal(own)
-                each[shortfall.filter] = {"reasons": sorted(texts), "permanent": fixed}
+        for shortfall in at_nodes:
+            own = tuple(s for s in at_nodes if s.filter == shortfall.filter)
+            _, texts, fixed = message.first_refusal(own)
+            each[shortfall.filter] = {"reasons": sorted(texts), "permanent": fixed}
         nodes[verdict.node] = {
             "fits": verdict.fits,
             "plugin": name,
@@ -204,7 +248,7 @@ def placement(case: Json) -> Json:
     return {
         "nodes": nodes,
         "rejected": sorted({s.reason for s in cycle.rejections}),
-        "message": message.scheduler_message(verdicts, pod),
+        "message": message.scheduler_message(verdicts, cycle.pod),
         "unknown": any(u.level != "audit" for u in cycle.unknowns),
     }
 
