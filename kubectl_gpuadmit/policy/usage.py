@@ -243,6 +243,8 @@ def gpu_pods_of(cluster: Cluster, namespace: str, patterns: Sequence[str]) -> Gp
     so that a run of a thousand workloads does not count the whole namespace a thousand times."""
     pods = cluster.pods_in(namespace)
     key = ("gpu pods", namespace, patterns)
+    seen: tuple[Pod, ...]
+    found: GpuPods
     seen, found = cluster.pod_memo.get(key, ((), GpuPods(0, 0, 0)))
     if pods[: len(seen)] != seen:
         seen, found = (), GpuPods(0, 0, 0)
