@@ -13,6 +13,7 @@ from tests.differential.vocabulary import Json
 QUESTIONS = {
     "placement": ["placement"],
     "replicas": ["placement"],
+    "objects": ["object"],
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
 }
@@ -20,7 +21,15 @@ QUESTIONS = {
 
 def admission(case: Json, referee: Json) -> list[str]:
     """Differences in words, [] where both say the same; ``unknown`` of ours is not compared."""
-    theirs, own = referee["admission"], ours.admission(case)
+    return let_in(referee["admission"], ours.admission(case))
+
+
+def other_object(case: Json, referee: Json) -> list[str]:
+    """LimitRange and quota of objects that are no pods."""
+    return let_in(referee["object"], ours.other_object(case))
+
+
+def let_in(theirs: Json, own: Json) -> list[str]:
     if own["unknown"]:
         return ["unknown"]
     found: list[str] = []
@@ -46,7 +55,7 @@ def admission(case: Json, referee: Json) -> list[str]:
                 found.append(
                     f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}"
                 )
-    if theirs["allowed"] and not found:
+    if theirs["allowed"] and not found and "fits" in own:
         expected_fit = (theirs["fits"], theirs.get("next", ""))
         if expected_fit != (own["fits"], own["next"]):
             found.append(f"replicas: kubernetes {expected_fit}, ours {(own['fits'], own['next'])}")
@@ -201,6 +210,7 @@ COMPARE = {
     "placement": placement,
     "preemption": preemption,
     "replicas": replicas,
+    "objects": other_object,
 }
 
 
@@ -212,6 +222,7 @@ WELCOME = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
     "placement": _feasible,
     "replicas": _feasible,
+    "objects": lambda answer: bool(answer["object"]["allowed"]),
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
 }
 """Whether the referee's answer is the good one; a generator should yield a third of those."""

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from tests.controlplane.referee_client import Referee
-from tests.differential import admission_cases, compare, ours, placement_cases
+from tests.differential import admission_cases, compare, object_cases, ours, placement_cases
 from tests.differential.shrink import shrink
 from tests.differential.vocabulary import Json
 
@@ -26,6 +26,7 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "replicas": lambda rng: ours.with_replicas(placement_cases.case(rng), rng.randint(1, 6)),
     "preemption": lambda rng: placement_cases.case(rng, preemption=True),
     "admission": admission_cases.case,
+    "objects": object_cases.case,
 }
 
 

@@ -8,10 +8,17 @@ from typing import Any
 
 import msgspec
 
-from kubectl_gpuadmit.admission import chain, quota, resource_lists
+from kubectl_gpuadmit.admission import chain, limit_range, quota, resource_lists
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import quantity
-from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject, ObjectMeta, Pod
+from kubectl_gpuadmit.kube.objects import (
+    KNOWN_KINDS,
+    Generic,
+    KubeObject,
+    ObjectMeta,
+    PersistentVolumeClaim,
+    Pod,
+)
 from kubectl_gpuadmit.placement import message, place, preemption
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.verdict import Finding, NodeVerdict
@@ -128,7 +135,7 @@ def admission(case: Json) -> Json:
 
 def texts_of(check: str, message: str) -> list[str]:
     """The single complaints of a message; their order within one message means nothing."""
-    bare = re.sub(r'^(pods|persistentvolumeclaims) "[^"]*" is forbidden: ', "", message)
+    bare = re.sub(r'^[\w.]+ "[^"]*" is forbidden: ', "", message)
     bare = re.sub(r'^Pod "[^"]*" is invalid: ', "", bare)
     if check == "LimitRanger" and bare.startswith("["):
         return sorted(re.split(r", (?=minimum |maximum |\S+ max limit)", bare[1:-1]))
@@ -171,6 +178,28 @@ def tidy(value: Any, *, amounts: bool = False) -> Any:
         except quantity.QuantityError:
             return str(value)
     return value
+
+
+def other_object(case: Json) -> Json:
+    """Claims, services and the like against LimitRange and quota."""
+    cluster, obj = cluster_of(case), decode(case["pod"])
+    findings: list[Finding] = []
+    if isinstance(obj, PersistentVolumeClaim):
+        findings += limit_range.findings(obj, cluster.limit_ranges(obj.namespace))
+    used: dict[str, dict[str, str]] = {}
+    if not findings:
+        ledger = quota.Ledger.of(cluster)
+        found, _ = ledger.admit_object(obj, obj.namespace)
+        findings += found
+        used = {
+            row.quota.name: {key: str(amount) for key, amount in row.used.items()}
+            for row in ledger.rows(obj.namespace)
+        }
+    answer: Json = {"allowed": not findings, "unknown": False, "used": used}
+    if findings:
+        answer["check"] = CHECKS[findings[0].reason.split("/", 1)[0]]
+        answer["texts"] = texts_of(answer["check"], message_of(findings[0]))
+    return answer
 
 
 # -- placement and preemption ----------------------------------------------------------------------

@@ -52,6 +52,7 @@ var questions = map[string]answerer{
 	"preemption": askPreemption,
 	"admission":  askAdmission,
 	"quota":      askQuota,
+	"object":     askObject,
 	"version":    func(*casus) (any, error) { return version(), nil },
 	"goroutines": func(*casus) (any, error) { return runtime.NumGoroutine(), nil },
 }
