@@ -6,7 +6,7 @@ FAMILY ?= placement
 CASES  ?= 2000
 SEED   ?= $(shell date +%s)
 
-.PHONY: setup demo test lint bench docs lock clean
+.PHONY: setup demo test lint bench dist docs lock clean
 
 setup: $(VENV)/.runtime        ## make .venv; the command is .venv/bin/kubectl-gpu_admit
 
@@ -21,6 +21,9 @@ lint: $(VENV)/.dev             ## ruff, mypy --strict, import directions
 
 bench: $(VENV)/.dev            ## speed and memory, as ratios in one run
 	$(BIN)/python -m benchmarks
+
+dist: $(VENV)/.runtime         ## archives for krew, and the manifest with their sha256 (needs network)
+	$(BIN)/python release/archives.py
 
 docs: $(VENV)/.dev             ## write the generated pages anew
 	$(BIN)/python -m docs.generate

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import re
 import shlex
@@ -18,7 +19,7 @@ from pathlib import Path
 from kubectl_gpuadmit import rules
 from kubectl_gpuadmit.cli.catalogue import catalogue
 from kubectl_gpuadmit.kube import times
-from kubectl_gpuadmit.policy.schema import setting_key
+from kubectl_gpuadmit.policy.schema import policy_schema, setting_key
 from kubectl_gpuadmit.rule import REGISTRY, Rule
 
 ROOT = Path(__file__).parent.parent
@@ -133,6 +134,12 @@ def _settings(rule: Rule) -> Iterator[str]:
         yield f"| `{setting_key(name)}` | {text} |"
 
 
+def policy_schema_text() -> str:
+    """The JSON Schema of policy files, for editors."""
+    made = policy_schema(REGISTRY, catalogue())
+    return json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
 def rules_table() -> str:
     """README's table: one line a rule."""
     rows = [
@@ -154,7 +161,11 @@ def _sentence(text: str) -> str:
 
 def pages() -> dict[str, str]:
     """Path from the root -> the text that it should have."""
-    found = {"docs/reasons.md": reasons_page(), "docs/rules.md": rules_page()}
+    found = {
+        "docs/reasons.md": reasons_page(),
+        "docs/rules.md": rules_page(),
+        "kubectl_gpuadmit/schema/policy-v1.json": policy_schema_text(),
+    }
     for name in WITH_TRANSCRIPTS:
         text = (ROOT / name).read_text()
         found[name] = with_transcripts(TABLE.sub(lambda _: rules_table(), text))

@@ -303,5 +303,7 @@ class Cluster:
         self, namespace: str, *, added: Pod | None = None, removed: Pod | None = None
     ) -> None:
         index = self._pods_by_namespace
-        pods = tuple(pod for pod in index.get(namespace, ()) if pod is not removed)
+        pods = index.get(namespace, ())
+        if removed is not None:
+            pods = tuple(pod for pod in pods if pod is not removed)
         self._pods_by_namespace = {**index, namespace: (*pods, added) if added else pods}

@@ -91,7 +91,7 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
         state.ledger.release(pod)
 
     namespace = workload.ref.namespace
-    charged = state.ledger.admit_objects(namespace, dict(workload.creates))
+    charged = state.ledger.admit_objects(namespace, _created(workload, state.cluster, running))
     findings += charged[0]
     unknowns += charged[1]
     refused = any(_denies(f) for f in findings)
@@ -111,6 +111,14 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
         verdict.admission == "denied" or verdict.placement != "fits"
     )
     return verdict, before if all_or_nothing else state
+
+
+def _created(workload: Workload, cluster: Cluster, running: tuple[Pod, ...]) -> dict[str, int]:
+    """What count quotas are charged: of an object that is there already, an update charges nothing
+    for the object itself, only for what its controller makes anew."""
+    ref = workload.ref
+    there = bool(running) or cluster.get(ref.kind, ref.namespace, ref.name) is not None
+    return dict(workload.creates[1:] if there else workload.creates)
 
 
 def _judge_group(
@@ -168,7 +176,7 @@ def _judge_group(
     findings += first.findings
     unknowns += first.unknowns
 
-    second = chain.validate(pod, cluster)
+    second = chain.validate(pod, cluster, owner=workload.ref.kind)
     findings += second.findings
     unknowns += second.unknowns
 
@@ -191,7 +199,7 @@ def _judge_group(
     if group.scheduled_by_daemonset:
         placed = daemons.place_on_each(cluster, pod, now=terms.now)
         count = len(placed.places) + (0 if placed.placement == "fits" else 1)
-    names = _names(pod, count)
+    names = [group.name(number) for number in range(count)]
     admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else count
     if admitted:
         admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, count)
@@ -283,7 +291,9 @@ def _levelled(found: Finding, terms: Terms, workload: Workload, *, pool: str) ->
     """Findings of the expansion carry the name of the rule whose level they take, if any."""
     if not found.rule:
         return found
-    level = terms.policy.level(found.rule, namespace=workload.ref.namespace, pool=pool)
+    level = terms.policy.level(
+        found.rule, namespace=workload.ref.namespace, pool=pool, default=found.level
+    )
     return _excepted(structs.replace(found, level=level), terms, workload, {})
 
 
@@ -344,34 +354,23 @@ def _decoded(template: dict[str, Any], before: Pod) -> Pod:
     return structs.replace(pod, metadata=meta)
 
 
-def _names(pod: Pod, count: int) -> list[str]:
-    base = pod.metadata.name or (pod.metadata.generateName or "pod").rstrip("-")
-    if count == 1 and pod.metadata.name:
-        return [base]
-    return [f"{base}-{index}" for index in range(count)]
-
-
 def _rooted(found: Finding, group: PodGroup) -> Finding:
     """Pod-rooted pointers become pointers into the user's manifest, in suggested patches too."""
     root = group.pointer
-    if root == "-":
-        return structs.replace(found, field="", suggest=())
     if not root:
         return found
 
     def rooted(path: str) -> str:
-        return root + path if path and not path.startswith(root + "/") else path
+        if not path or (root != "-" and path.startswith(f"{root}/")):
+            return path
+        return group.in_manifest(path) or ""
 
-    return structs.replace(
-        found,
-        field=rooted(found.field),
-        suggest=tuple(
-            structs.replace(
-                remedy, patch=tuple({**op, "path": rooted(op["path"])} for op in remedy.patch)
-            )
-            for remedy in found.suggest
-        ),
-    )
+    suggest = []
+    for remedy in found.suggest:
+        patch = tuple({**op, "path": rooted(op["path"])} for op in remedy.patch)
+        if all(op["path"] for op in patch):
+            suggest.append(structs.replace(remedy, patch=patch))
+    return structs.replace(found, field=rooted(found.field), suggest=tuple(suggest))
 
 
 _Item = TypeVar("_Item", Finding, Unknown)

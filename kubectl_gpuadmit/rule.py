@@ -51,7 +51,8 @@ class Ask(Struct, frozen=True):
     @property
     def first_group(self) -> bool:
         """True for one of the workload's groups: what concerns the whole workload is said once."""
-        return self.group.role == self.workload.groups[0].role
+        asked = (group.role for group in self.workload.groups if group.count)
+        return self.group.role == next(asked, self.group.role)
 
     def field(self, path: str) -> str:
         """Pointer into the user's manifest for a path in the template, '' if it has none."""
@@ -75,13 +76,15 @@ class Rule(Struct, frozen=True):
     reasons: Mapping[str, str]
     """Reason code -> its meaning in one sentence. Each code starts with the family."""
     needs: frozenset[str]
-    """Kinds whose absence from the source makes the answer unknown (``Cluster.knows``)."""
+    """Kinds whose absence from the source makes the answer unknown (``Cluster.knows``), always."""
     stage: Literal["mutate", "validate"]
     fidelity: Fidelity
     default_level: Level
     documentation: str
     settings: Mapping[str, Any]
     """Setting -> default."""
+    reads: frozenset[str] = frozenset()
+    """Kinds that it asks for only where the workload concerns it; it says what it misses."""
 
     def ask(self, ask: Ask, cluster: Cluster, settings: Mapping[str, Any]) -> Iterator[Found]:
         return self.function(ask, cluster, **settings)
@@ -96,6 +99,7 @@ def rule(
     *,
     reasons: Mapping[str, str],
     needs: frozenset[str] | set[str] = frozenset(),
+    reads: frozenset[str] | set[str] = frozenset(),
     stage: Literal["mutate", "validate"] = "validate",
     fidelity: Fidelity = "modelled",
     level: Level = "off",
@@ -123,6 +127,7 @@ def rule(
             default_level=level,
             documentation=documentation,
             settings=settings,
+            reads=frozenset(reads),
         )
         return function
 

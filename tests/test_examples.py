@@ -94,3 +94,13 @@ def test_every_remedy_that_is_printed_was_tried(name: str) -> None:
 
 def test_every_example_has_an_expectation() -> None:
     assert set(EXPECTED) == {path.name for path in (ROOT / "examples/workloads").iterdir()}
+
+
+def test_the_whole_folder_is_judged_in_one_run() -> None:
+    command = [sys.executable, "-c", PROGRAM, "check", "examples/workloads"]
+    command += ["--snapshot", "examples/cluster", "--policy", "examples/policy.yaml", "-o", "json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    report = json.loads(done.stdout)
+    judged = [ref(found) for found in report["workloads"]]
+    assert sorted(judged) == sorted(name for e in EXPECTED.values() for name in e["workloads"])
+    assert done.returncode == 2

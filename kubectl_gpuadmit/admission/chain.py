@@ -88,9 +88,10 @@ def validate(pod: Pod, cluster: Cluster, *, owner: str = "Pod") -> Admitted:
     ``owner`` is the kind of the workload that makes the pod: some allow fewer restart policies.
     """
     home = pod.namespace or "default"
-    found = validation.findings(pod, owner=owner)
-    if validation_resources.unreadable(pod):
+    found = validation.unreadable(pod)
+    if found:
         return Admitted(pod, found)
+    found = validation.findings(pod, owner=owner)
     found += limit_range.findings(pod, cluster.limit_ranges(home))
     found += runtime_class.validate(pod, cluster)
     unknowns = policies.pod_security(home, cluster) + policies.configured(pod, home, cluster)

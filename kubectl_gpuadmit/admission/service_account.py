@@ -24,8 +24,8 @@ DEFAULT = "default"
 def mutate(pod: Pod, namespace: str, cluster: Cluster) -> Admitted:
     """Sets the ``default`` account where none is named, and looks the account up.
 
-    A namespace without any account is one whose controller has not run yet (the run brings it
-    along): its ``default`` account is taken to exist.
+    The controller makes a ``default`` account in every namespace: it is taken to exist where the
+    namespace has no account yet, or was never stored (the run brings it along).
     """
     name = pod.spec.serviceAccountName or DEFAULT
     if pod.spec.serviceAccountName != name:
@@ -42,7 +42,7 @@ def mutate(pod: Pod, namespace: str, cluster: Cluster) -> Admitted:
         )
         return Admitted(pod, unknowns=(unknown,))
     others = sorted(o.name for o in cluster.every("ServiceAccount", namespace))
-    if name == DEFAULT and not others:
+    if name == DEFAULT and (not others or not _stored(namespace, cluster)):
         return Admitted(pod)
     text = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
     finding = refusal(
@@ -64,3 +64,9 @@ def mutate(pod: Pod, namespace: str, cluster: Cluster) -> Admitted:
         ),
     )
     return Admitted(pod, (finding,))
+
+
+def _stored(namespace: str, cluster: Cluster) -> bool:
+    """Whether the Namespace object comes from a cluster: it then bears a uid or version."""
+    found = cluster.namespace(namespace)
+    return found is not None and bool(found.metadata.uid or found.metadata.resourceVersion)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.json import encode
+
 from kubectl_gpuadmit.admission import validation_resources, validation_scheduling
 from kubectl_gpuadmit.admission.field_errors import (
     FieldError,
@@ -68,22 +70,38 @@ ALWAYS_RESTARTED = frozenset(
 )
 
 
+_SPECS: dict[bytes, tuple[FieldError, ...]] = {}
+"""Complaints by the value of a spec: sister workloads and re-judged remedies share one."""
+_SPECS_LIMIT = 1 << 12
+
+
 def errors(pod: Pod) -> list[FieldError]:
     """All complaints in the API's order; the pod must be defaulted and its quantities readable."""
-    return list(_pod(pod))
+    key = encode(pod.spec)
+    found = _SPECS.get(key)
+    if found is None:
+        if len(_SPECS) >= _SPECS_LIMIT:
+            _SPECS.clear()
+        found = _SPECS[key] = tuple(_spec(pod))
+    return [*_metadata(pod), *found]
 
 
 def findings(pod: Pod, *, owner: str = "Pod") -> tuple[Finding, ...]:
     """One finding for each complaint. ``owner``: the workload's kind, which may allow less."""
-    name = stored_name(pod)
-    complaints = validation_resources.unreadable(pod)
-    removed = tuple(_removed(pod))
-    if complaints:
-        return removed + tuple(c.finding(name, complaints) for c in complaints)
     found = errors(pod)
+    name = stored_name(pod)
     return (
-        removed + tuple(_restart(pod, owner)) + tuple(error.finding(name, found) for error in found)
+        *_removed(pod),
+        *_restart(pod, owner),
+        *(error.finding(name, found) for error in found),
     )
+
+
+def unreadable(pod: Pod) -> tuple[Finding, ...]:
+    """Quantities that stop the API server before anything else."""
+    found = validation_resources.unreadable(pod)
+    name = stored_name(pod)
+    return tuple(error.finding(name, found) for error in found)
 
 
 def _removed(pod: Pod) -> Iterator[Finding]:
@@ -126,7 +144,7 @@ def _restart(pod: Pod, owner: str) -> Iterator[Finding]:
         )
 
 
-def _pod(pod: Pod) -> Iterator[FieldError]:
+def _metadata(pod: Pod) -> Iterator[FieldError]:
     meta = pod.metadata
     if meta.generateName:
         for text in names.generate_name(meta.generateName):
@@ -143,19 +161,6 @@ def _pod(pod: Pod) -> Iterator[FieldError]:
     for key in sorted(meta.annotations or {}):
         for text in names.label_key(key.lower()):
             yield invalid("invalid/labels", ("metadata", "annotations"), key, text)
-    yield from _spec(pod)
-    for field, many in (
-        ("containers", pod.spec.containers),
-        ("initContainers", pod.spec.initContainers),
-    ):
-        for i, container in enumerate(many or ()):
-            image = container.image or ""
-            if image != image.strip():
-                text = "must not have leading or trailing whitespace"
-                yield invalid("invalid/value", ("spec", field, i, "image"), image, text)
-    if pod.spec.nodeName and pod.spec.schedulingGates:
-        text = "cannot be set until all schedulingGates have been cleared"
-        yield forbidden("invalid/scheduling-gate", ("spec", "nodeName"), text)
 
 
 def _spec(pod: Pod) -> Iterator[FieldError]:
@@ -210,6 +215,18 @@ def _spec(pod: Pod) -> Iterator[FieldError]:
         yield from validation_resources.requirements(
             ResourceRequirements(limits=spec.overhead), frozenset(), (*at, "overhead")
         )
+    for field, many in (
+        ("containers", spec.containers),
+        ("initContainers", spec.initContainers),
+    ):
+        for i, container in enumerate(many or ()):
+            image = container.image or ""
+            if image != image.strip():
+                text = "must not have leading or trailing whitespace"
+                yield invalid("invalid/value", ("spec", field, i, "image"), image, text)
+    if spec.nodeName and spec.schedulingGates:
+        text = "cannot be set until all schedulingGates have been cleared"
+        yield forbidden("invalid/scheduling-gate", ("spec", "nodeName"), text)
 
 
 def _volumes(own: tuple[Volume, ...], where: Where, legal: set[str]) -> Iterator[FieldError]:

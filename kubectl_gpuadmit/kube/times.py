@@ -85,12 +85,12 @@ def parse_end(text: str, start: dt.datetime | None) -> dt.datetime | None:
 def spell(length: dt.timedelta) -> str:
     """A short Go-like text for a length of time: ``1h30m``, ``2d``, ``45s``; seconds rounded."""
     seconds = round(abs(length.total_seconds()))
-    parts = []
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+    sizes = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+    for (unit, size), (below, smaller) in zip(sizes, (*sizes[1:], ("", 1)), strict=True):
         if seconds >= size:
-            parts.append(f"{seconds // size}{unit}")
-            seconds %= size
-    return "".join(parts[:2]) or "0s"
+            rest = seconds % size // smaller if below else 0
+            return f"{seconds // size}{unit}" + (f"{rest}{below}" if rest else "")
+    return "0s"
 
 
 def stamp(instant: dt.datetime) -> str:

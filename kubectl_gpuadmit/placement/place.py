@@ -185,6 +185,7 @@ def _gated(cluster: Cluster, pod: Pod, placed: Placed) -> Placed:
             f"it is tried once its scheduling gates are removed: {', '.join(gates)}",
             *placed.waits_for,
         ),
+        message=scheduling_gates.message(pod),
     )
 
 

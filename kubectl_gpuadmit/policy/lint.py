@@ -1,7 +1,8 @@
 """Everything wrong or doubtful about a policy file, not only the first thing that stops it.
 
 Errors are what ``load_policy`` refuses. Warnings are its own: what can never match, what overlaps,
-what has expired, and, given a cluster, what selects nothing there.
+what has expired, and, given a cluster, what selects nothing there. Every ``ref`` is explained in
+docs/errors.md.
 """
 
 from __future__ import annotations
@@ -11,39 +12,9 @@ from collections.abc import Mapping
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import times
-from kubectl_gpuadmit.policy.load import NO_REASONS, Reading
+from kubectl_gpuadmit.policy.load import Catalogue, Reading, no_reasons
 from kubectl_gpuadmit.policy.model import Policy, Pool, StaticMatch, StaticRule
 from kubectl_gpuadmit.policy.shape import Problem, escape
-
-PROBLEMS: Mapping[str, str] = {
-    "policy-unreadable": "The text is not YAML, or not a mapping.",
-    "policy-duplicate-key": "A key stands twice in one mapping; only one of the two would count.",
-    "policy-empty": "The file, or the ConfigMap in it, holds no policy.",
-    "policy-several": "One file holds more than one policy.",
-    "policy-not-a-policy": "The document is of another kind.",
-    "policy-version": "The apiVersion is one that this program does not know.",
-    "policy-missing-key": "A key that must be there is missing.",
-    "policy-unknown-key": "A key that nobody reads.",
-    "policy-unknown-rule": "A rule or reason code that does not exist.",
-    "policy-unknown-setting": "A setting that the rule does not have.",
-    "policy-unknown-pool": "A pool that the policy does not declare.",
-    "policy-unknown-class": "A workload class that the policy does not declare.",
-    "policy-wrong-type": "A value of the wrong type.",
-    "policy-bad-value": "A value that its place does not allow.",
-    "policy-duplicate-name": "Two static entries of one name.",
-    "policy-reserved-name": "A static entry has the name of a rule.",
-    "policy-does-nothing": "A static entry without mutate, deny and requiredTaints.",
-    "policy-never-matches": "A static entry whose match contradicts itself.",
-    "policy-exception-expired": "An exception is past its end and no longer in force.",
-    "policy-pools-overlap": "A node could belong to two pools.",
-    "policy-class-without-pool": "A class that partition rules are to confine has no pool.",
-    "policy-no-classes": "A rule asks for workload classes and the policy declares none.",
-    "policy-pool-without-nodes": "No node of the cluster carries the pool's labels.",
-    "policy-selects-no-node": "A node selector that a rule writes matches no node of the cluster.",
-    "policy-taint-absent": "A required taint that no node of the cluster carries.",
-    "policy-priority-class-absent": "A priority class that the cluster does not have.",
-}
-"""Every ``ref`` of a problem with a policy file, and what it means."""
 
 
 def lint(
@@ -52,7 +23,7 @@ def lint(
     *,
     now: dt.datetime | None = None,
     cluster: Cluster | None = None,
-    catalogue: Mapping[str, str] = NO_REASONS,
+    catalogue: Catalogue = no_reasons,
 ) -> list[Problem]:
     """All problems by line. Without ``now`` nothing is called expired; with ``cluster`` the policy
     is
@@ -87,7 +58,7 @@ class _Doubts:
             if why := _contradiction(entry.match):
                 self.warn(f"{pointer}/match", "policy-never-matches", f"can never match: {why}")
         self.overlaps(cluster)
-        self.confined()
+        self.classless()
         if cluster is not None:
             self.against(cluster)
 
@@ -115,7 +86,7 @@ class _Doubts:
                     "give both pools one label key with different values",
                 )
 
-    def confined(self) -> None:
+    def classless(self) -> None:
         on = {
             name
             for name, config in self.policy.rules.items()
@@ -131,14 +102,6 @@ class _Doubts:
                     "policy-no-classes",
                     f"no classes are declared: {effect}",
                 )
-        if "partition/confine" in on:
-            for cls in self.policy.classes:
-                if not cls.pool:
-                    self.warn(
-                        f"/classes/{escape(cls.name)}",
-                        "policy-class-without-pool",
-                        f"class {cls.name} has no pool: partition/confine lets it land anywhere",
-                    )
 
     def against(self, cluster: Cluster) -> None:
         if cluster.knows("Node"):

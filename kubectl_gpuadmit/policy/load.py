@@ -23,13 +23,20 @@ Spot = tuple[int, int]
 Place = Callable[[str], Spot]
 Shift = Callable[[int, int], Spot]
 
-NO_REASONS: Mapping[str, str] = {}
+Catalogue = Callable[[], Mapping[str, str]]
+"""Gives the reason codes that are not a rule's own, with their meanings."""
+
+
+def no_reasons() -> Mapping[str, str]:
+    return {}
+
+
 DERIVED = frozenset({"policy-does-nothing", "policy-never-matches", "policy-pools-overlap"})
 START = "kubectl gpu-admit policy init writes one to start from"
 
 
-def load_policy(raw: bytes, file: str, *, catalogue: Mapping[str, str] = NO_REASONS) -> Policy:
-    """Reads one policy. ``catalogue`` has the reason codes that are not a rule's own.
+def load_policy(raw: bytes, file: str, *, catalogue: Catalogue = no_reasons) -> Policy:
+    """Reads one policy. ``catalogue`` is called only where a name is no rule's: it may be slow.
 
     The rules must have been imported (``kubectl_gpuadmit.rules``). Raises BadPolicy for the first
     error; its hint says how many more there are.
@@ -46,7 +53,7 @@ def load_policy(raw: bytes, file: str, *, catalogue: Mapping[str, str] = NO_REAS
 
 
 def read_policy(
-    raw: bytes, file: str, *, catalogue: Mapping[str, str] = NO_REASONS
+    raw: bytes, file: str, *, catalogue: Catalogue = no_reasons
 ) -> tuple[Policy | None, list[Problem]]:
     """The policy as far as it is sound, and every problem in the order of lines.
 
@@ -69,7 +76,7 @@ class _Found(NamedTuple):
 class Reading:
     """One run over one file: collects problems, never raises for what the file says."""
 
-    def __init__(self, file: str, catalogue: Mapping[str, str]) -> None:
+    def __init__(self, file: str, catalogue: Catalogue) -> None:
         self.file = file
         self.catalogue = catalogue
         self.problems: list[Problem] = []
@@ -79,6 +86,10 @@ class Reading:
         """Pointers of the errors so far."""
         self.list_name = "static"
         """Key of the list that ``policy.static`` was read from."""
+
+    @property
+    def failed(self) -> bool:
+        return any(problem.severity == "error" for problem in self.problems)
 
     def ordered(self) -> list[Problem]:
         return sorted(
@@ -107,7 +118,7 @@ class Reading:
 
     def policy(self, raw: bytes) -> Policy | None:
         documents = self.documents(raw, lambda line, column: (line, column))
-        if self.problems:
+        if self.failed:
             return None
         found: list[_Found] = []
         for document in documents:
@@ -115,7 +126,7 @@ class Reading:
                 found.extend(self.inside(document, raw))
             else:
                 found.append(_Found(document.data, document.position, ""))
-        if self.problems:
+        if self.failed:
             return None
         if not found:
             self.report("", "policy-empty", "holds no policy", START)
@@ -144,15 +155,16 @@ class Reading:
                 )
                 continue
             documents.append(document)
-            for warning in document.warnings:
+            for note in document.warnings:
+                twice = note.reason.endswith("/duplicate-key")
                 self.problems.append(
                     Problem(
-                        "error",
-                        "policy-" + warning.reason.rpartition("/")[2],
-                        warning.detail,
+                        "error" if twice else "warning",
+                        "policy-duplicate-key" if twice else "policy-doubtful-yaml",
+                        note.detail,
                         self.file,
-                        *shift(*document.position(warning.field)),
-                        dotted(warning.field),
+                        *shift(*document.position(note.field)),
+                        dotted(note.field),
                     )
                 )
         return documents
@@ -169,7 +181,7 @@ class Reading:
             shift = _shift(raw, text, document.position(f"/data/{escape(key)}")[0])
             for inner in self.documents(text.encode(), shift):
                 found.append(_Found(inner.data, _shifted(inner, shift), f"data.{key}: "))
-        if not found and not self.problems:
+        if not found and not self.failed:
             self.place = document.position
             self.report("/data", "policy-empty", "this ConfigMap holds no policy", START)
         return found
@@ -198,7 +210,10 @@ class Reading:
             hint = f"it reads {schema.API_VERSION}"
             self.report("/apiVersion", "policy-version", message, hint)
             return None
-        clean = sound(data, schema.policy_schema(REGISTRY, self.catalogue), "", self.report)
+        named = data.get("rules")
+        foreign = isinstance(named, dict) and not named.keys() <= REGISTRY.keys()
+        codes = self.catalogue() if foreign else {}
+        clean = sound(data, schema.policy_schema(REGISTRY, codes), "", self.report)
         return None if clean is UNSOUND else builder.policy(clean, self.file)
 
 

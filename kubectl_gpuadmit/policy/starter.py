@@ -1,4 +1,4 @@
-"""The policy that ``policy init`` writes: every part once, commented, and nothing denied by it yet."""
+"""The policy that ``policy init`` writes: every part once, commented, denying nothing yet."""
 
 from __future__ import annotations
 

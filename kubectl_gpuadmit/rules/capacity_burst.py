@@ -20,6 +20,7 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "capacity/too-many-gpus": "One namespace or owner would hold or wait for more GPUs than "
         "the policy lets one have. Ask for fewer, or for an exception.",
     },
+    reads={"Pod"},
 )
 def capacity_burst(
     ask: Ask,

@@ -16,6 +16,7 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "capacity/below-floor": "Letting a new workload in would leave a pool with fewer free GPUs "
         "than it keeps for what already runs there. Ask for less, or wait for work to end."
     },
+    reads={"Node", "Pod"},
 )
 def capacity_free_floor(
     ask: Ask, cluster: Cluster, *, floor_percent: float = 20.0

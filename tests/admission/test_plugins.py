@@ -198,6 +198,16 @@ def test_the_default_account_is_named_and_taken_to_exist_in_a_new_namespace() ->
     assert (found.pod.spec.serviceAccountName, found.findings) == ("default", ())
 
 
+def test_the_default_account_is_missed_only_in_a_namespace_that_was_stored() -> None:
+    other = obj("ServiceAccount", "bot", "team-a")
+    assert service_account.mutate(pod(), "team-a", cluster(other)).findings == ()
+    stored = obj("Namespace", "team-a", metadata={"uid": "1"}, status={"phase": "Active"})
+    found = service_account.mutate(pod(), "team-a", cluster(stored, other)).findings
+    assert [f.detail for f in found] == [
+        "service account default does not exist in namespace team-a"
+    ]
+
+
 def test_an_account_that_does_not_exist_is_refused() -> None:
     one = cluster(obj("ServiceAccount", "default", "team-a"), obj("ServiceAccount", "b", "other"))
     found = service_account.mutate(pod(serviceAccountName="b"), "team-a", one)

@@ -123,6 +123,7 @@ def test_an_unreadable_quantity_stops_everything_else(amount: str) -> None:
     admitted = chain.mutate(one, cluster())
     assert admitted == chain.Admitted(one)
     found = chain.validate(admitted.pod, cluster()).findings
+    assert found == validation.unreadable(one)
     assert [(f.reason, f.field) for f in found] == [
         ("invalid/quantity", "/spec/containers/0/resources/limits/nvidia.com~1gpu")
     ]

@@ -27,7 +27,11 @@ COMMANDS = (
     "policy schema",
     "version",
 )
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONDONTWRITEBYTECODE": "",
+    "PYTHONPATH": str(Path(__file__).parents[2]),
+}
 
 
 def call(*args: str, **more: object) -> subprocess.CompletedProcess[str]:

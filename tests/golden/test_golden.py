@@ -15,9 +15,9 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from golden.verdicts import DENIED, EVIL, LONG, NEVER, REPORTS
 from rich.console import Console
 from rich.text import Text
-from golden.verdicts import DENIED, EVIL, LONG, NEVER, REPORTS
 
 from kubectl_gpuadmit.render.data import to_json, to_yaml
 from kubectl_gpuadmit.render.junit import to_junit

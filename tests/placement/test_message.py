@@ -28,7 +28,7 @@ def test_the_first_filter_speaks_for_its_node_and_counts_sort_as_text() -> None:
     given = cluster(
         *(node(f"t{i}", 1, taints=taints) for i in range(10)),
         *(node(f"s{i}", 1) for i in range(2)),
-        node("c", 1, **{"cpu": "1"}),
+        node("c", 1, cpu="1"),
     )
     assert message(given, pod(gpus=2, asks={"cpu": "2"})) == (
         "0/13 nodes are available: 1 Insufficient cpu, 10 node(s) had untolerated taint(s), "

@@ -111,7 +111,7 @@ def test_one_constraint(name: str) -> None:
 
 
 def test_nodes_that_the_pod_cannot_use_count_only_if_the_policy_says_so() -> None:
-    """Zone b is out of reach by nodeSelector; were it counted, its emptiness would refuse zone a."""
+    """Zone b is out of reach by nodeSelector; counted, its emptiness would refuse zone a."""
     given = cluster(
         node("a1", labels={ZONE: "a", "pool": "inf"}),
         node("b1", labels={ZONE: "b"}),

@@ -1,4 +1,4 @@
-"""What kubectl finds on PATH: the plugin, its completion, and the ways in which they are not set up."""
+"""What kubectl finds on PATH: the plugin, its completion, and what they say when not set up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def clone(tmp_path: Path) -> Path:
     command = tmp_path / ".venv" / "bin" / "kubectl-gpu_admit"
     command.parent.mkdir(parents=True)
     command.write_text(
-        f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m kubectl_gpuadmit.cli.main "$@"\n'
+        f'#!/bin/sh\nexport PYTHONPATH="{ROOT}"\n'
+        f'exec "{sys.executable}" -m kubectl_gpuadmit.cli.main "$@"\n'
     )
     command.chmod(0o755)
     return tmp_path

@@ -19,6 +19,7 @@ One document of ``tests/rules/FAMILY-WHAT/*.yaml`` is one case of rule ``FAMILY/
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def document(data: dict[str, Any]) -> Document:
-    (read,) = read_documents(yaml.safe_dump(data).encode(), "case.yaml")
+    (read,) = read_documents(json.dumps(data).encode(), "case.json")
     assert isinstance(read, Document), read
     return read
 
@@ -112,7 +113,7 @@ def policy_of(case: Case, rule: str) -> Policy:
         **case.policy,
         "rules": {**case.policy.get("rules", {}), **own},
     }
-    return load_policy(yaml.safe_dump(whole).encode(), "policy.yaml")
+    return load_policy(json.dumps(whole).encode(), "policy.json")
 
 
 def ask_of(case: Case, policy: Policy) -> tuple[Ask, Cluster]:

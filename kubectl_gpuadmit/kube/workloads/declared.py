@@ -74,7 +74,7 @@ def read_declared(reading: Reading, declared: DeclaredKind) -> None:
             ref="missing-field",
             hint="correct podTemplate of the declared kind in the policy",
         )
-    for pointer, bound in places:
+    for number, (pointer, bound) in enumerate(places):
         count = _number(reading, declared.replicas, bound)
         for factor in declared.multiply:
             count *= _number(reading, factor, bound)
@@ -82,11 +82,14 @@ def read_declared(reading: Reading, declared: DeclaredKind) -> None:
         role = reading.text(bind(parse_path(declared.role), bound)) if declared.role else ""
         if not role and bound and not bound[-1].isdecimal():
             role = bound[-1]
+        # Names that no two groups share: what is placed is kept by name.
+        name = f"{reading.base}-{role.lower() or number}-" if len(places) > 1 else ""
         if "containers" in value:
             template: dict[str, Any] = {"spec": value}
-            reading.group(role, count, "-", template=template, paths=(("/spec", pointer),))
+            paths = (("/spec", pointer),)
+            reading.group(role, count, "-", template=template, paths=paths, generate=name)
         else:
-            reading.group(role, count, pointer)
+            reading.group(role, count, pointer, generate=name)
 
 
 def _number(reading: Reading, where: PathOrNumber, bound: tuple[str, ...]) -> int:

@@ -244,17 +244,17 @@ class InterPod:
                         )
                     )
         if self._avoiding:
-            for pair, count in self._avoiding.items():
-                if count > 0 and labels.get(pair[0]) == pair[1]:
-                    found.append(
-                        shortfall(
-                            FILTER,
-                            REASON_EXISTING,
-                            "placement/existing-anti-affinity",
-                            used=count,
-                            subject=f"{pair[0]}={pair[1]}",
-                        )
-                    )
+            there = sorted(pair for pair in labels.items() if self._avoiding.get(pair, 0) > 0)
+            found += (
+                shortfall(
+                    FILTER,
+                    REASON_EXISTING,
+                    "placement/existing-anti-affinity",
+                    used=self._avoiding[pair],
+                    subject=f"{pair[0]}={pair[1]}",
+                )
+                for pair in there
+            )
         return tuple(found)
 
     def _judge_affinity(self, info: NodeInfo) -> list[Shortfall]:
