@@ -1,11 +1,11 @@
-"""A control plane for tests: etcd, API server, scheduler and controller manager on free loopback ports.
+"""A control plane for tests: etcd, API server, scheduler, controllers on free loopback ports.
 
-No node runs: nodes are objects that a test creates, and the test (or ``kubelet.Kubelet``) plays the kubelet.
-The node lifecycle controller is off, for it would find every node dead.
+No node runs: nodes are objects that a test creates, and the test (or ``kubelet.Kubelet``) plays the
+kubelet. The node lifecycle controller is off, for it would find every node dead.
 
 Credentials are made at each start without another program. The API server signs its own certificate
-(``--cert-dir``); clients show tokens of a ``--token-auth-file``; the key that signs service account tokens
-is 32 random bytes as a P-256 key in PEM, whose public half Go works out when it reads it.
+(``--cert-dir``); clients show tokens of a ``--token-auth-file``; the key that signs service account
+tokens is 31 random bytes as a P-256 key in PEM, whose public half Go works out when it reads it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
+RBAC = "rbac.authorization.k8s.io"
 USERS = {"admin": "system:masters", "developer": "developers", "stranger": "strangers"}
 """Who can log in, and the group; ``developer`` may do what ``allow`` says, ``stranger`` nothing."""
 
@@ -44,8 +45,16 @@ NAMESPACE_ONLY: tuple[Json, ...] = (
         ],
         "verbs": ["get", "list", "watch"],
     },
-    {"apiGroups": [""], "resources": ["pods", "services", "configmaps"], "verbs": ["create", "delete", "patch"]},
-    {"apiGroups": ["apps", "batch", "events.k8s.io", "policy"], "resources": ["*"], "verbs": ["*"]},
+    {
+        "apiGroups": [""],
+        "resources": ["pods", "services", "configmaps"],
+        "verbs": ["create", "delete", "patch"],
+    },
+    {
+        "apiGroups": ["apps", "batch", "events.k8s.io", "policy"],
+        "resources": ["*"],
+        "verbs": ["*"],
+    },
 )
 """What a member of a team usually may do, in the team's own namespace: nothing cluster-wide."""
 
@@ -57,10 +66,13 @@ class NotStarted(Exception):
 class ControlPlane:
     """A running control plane: ``with ControlPlane() as bed``. Nothing survives the end of it.
 
-    ``arguments`` appends flags by program name, e.g. ``{"kube-apiserver": ["--feature-gates=X=true"]}``.
+    ``arguments`` appends flags by program name:
+    ``{"kube-apiserver": ["--feature-gates=X=true"]}``.
     """
 
-    def __init__(self, *, arguments: Mapping[str, Sequence[str]] | None = None, build: bool = True) -> None:
+    def __init__(
+        self, *, arguments: Mapping[str, Sequence[str]] | None = None, build: bool = True
+    ) -> None:
         self._paths = {name: binaries.find(name, build=build) for name in PROGRAMS}
         self._arguments = dict(arguments or {})
         self.folder = Path(tempfile.mkdtemp(prefix="gpu-admit-controlplane-"))
@@ -78,11 +90,14 @@ class ControlPlane:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
-    # -- start and stop --------------------------------------------------------------------------------
+    # -- start and stop
 
     def start(self) -> None:
         begun = time.monotonic()
@@ -97,7 +112,8 @@ class ControlPlane:
         self.client = Client(self.server)
         self.kubeconfig = self._write_kubeconfig("admin")
         self._start_rest()
-        self.wait(self._has_service_account("default"), what="the service account controller", timeout=60)
+        can_create = self._has_service_account("default")
+        self.wait(can_create, what="the service account controller", timeout=60)
         self.started_in = time.monotonic() - begun
 
     def stop(self) -> None:
@@ -131,7 +147,8 @@ class ControlPlane:
         key = self.folder / "service-accounts.pem"
         _private(key, signing_key())
         tokens = self.folder / "tokens.csv"
-        _private(tokens, "".join(f"{self.tokens[u]},{u},{u},{group}\n" for u, group in USERS.items()))
+        lines = [f"{self.tokens[user]},{user},{user},{group}\n" for user, group in USERS.items()]
+        _private(tokens, "".join(lines))
         certificates = self.folder / "certificates"
         self._run(
             "kube-apiserver",
@@ -205,10 +222,11 @@ class ControlPlane:
                     return
             except (urllib.error.URLError, OSError) as problem:
                 if time.monotonic() > end:
-                    raise NotStarted(f"not ready after {timeout:.0f} s: {problem}\n{self.logs()}") from None
+                    late = f"not ready after {timeout:.0f} s: {problem}\n{self.logs()}"
+                    raise NotStarted(late) from None
             time.sleep(0.05)
 
-    # -- users -----------------------------------------------------------------------------------------
+    # -- users
 
     def kubeconfig_of(self, user: str, *, namespace: str = "default") -> Path:
         """Path of the kubeconfig of one of ``USERS``, whose current namespace is ``namespace``."""
@@ -219,17 +237,17 @@ class ControlPlane:
     ) -> Path:
         """Gives the user a role in that namespace alone; the kubeconfig to log in with."""
         role = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "apiVersion": f"{RBAC}/v1",
             "kind": "Role",
             "metadata": {"name": f"only-{user}", "namespace": namespace},
             "rules": list(rules),
         }
         binding = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "apiVersion": f"{RBAC}/v1",
             "kind": "RoleBinding",
             "metadata": {"name": f"only-{user}", "namespace": namespace},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": f"only-{user}"},
-            "subjects": [{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}],
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": f"only-{user}"},
+            "subjects": [{"kind": "User", "name": user, "apiGroup": RBAC}],
         }
         for document in (role, binding):
             self.client.delete(document)
@@ -237,17 +255,20 @@ class ControlPlane:
         return self.kubeconfig_of(user, namespace=namespace)
 
     def _write_kubeconfig(self, user: str, *, namespace: str = "default") -> Path:
-        path = self.folder / (f"{user}.kubeconfig" if namespace == "default" else f"{user}-{namespace}.kubeconfig")
+        place = "" if namespace == "default" else f"-{namespace}"
+        path = self.folder / f"{user}{place}.kubeconfig"
         content = client.kubeconfig(
             port=self.port, ca=self.ca, user=user, token=self.tokens[user], namespace=namespace
         )
         _private(path, json.dumps(content, indent=2))
         return path
 
-    # -- waiting and looking ---------------------------------------------------------------------------
+    # -- waiting and looking
 
-    def wait(self, answer: Callable[[], Answer | None], *, what: str, timeout: float = 30) -> Answer:
-        """The first true answer. Asks again after 20 ms, then ever less often, up to 0.5 s apart."""
+    def wait(
+        self, answer: Callable[[], Answer | None], *, what: str, timeout: float = 30
+    ) -> Answer:
+        """The first true answer. Asks after 20 ms, then ever less often, up to 0.5 s apart."""
         end, pause = time.monotonic() + timeout, 0.02
         while True:
             if found := answer():
@@ -265,19 +286,22 @@ class ControlPlane:
 
     def logs(self, lines: int = 15) -> str:
         """The end of every program's log, and where the whole lies."""
-        parts = [f"--- {program.name} ({program.log})\n{program.tail(lines)}" for program in self.programs]
-        return "\n".join(parts)
+        return "\n".join(f"--- {one.name} ({one.log})\n{one.tail(lines)}" for one in self.programs)
 
     @property
     def memory(self) -> dict[str, int]:
         """Program -> resident bytes."""
         return {program.name: program.memory for program in self.programs}
 
-    # -- objects ---------------------------------------------------------------------------------------
+    # -- objects
 
     def namespace(self, name: str, *, labels: Mapping[str, str] | None = None) -> str:
         """Makes the namespace where it is missing and waits until pods can be created in it."""
-        document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": dict(labels or {})},
+        }
         try:
             self.client.create(document)
         except ApiError as problem:
@@ -308,11 +332,13 @@ class ControlPlane:
         """What the scheduler has said about the pod, once it has said anything."""
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         return self.wait(
-            lambda: Outcome.of(self.client.get(path)), what=f"the scheduler on {namespace}/{name}", timeout=timeout
+            lambda: Outcome.of(self.client.get(path)),
+            what=f"the scheduler on {namespace}/{name}",
+            timeout=timeout,
         )
 
     def clear(self) -> None:
-        """Removes everything that a test may have created except namespaces (they take seconds to go)."""
+        """Removes what a test may have created except namespaces (they take seconds to go)."""
         names = [n["metadata"]["name"] for n in self.client.list("v1", "Namespace")]
         everywhere = [("", api, kind) for api, kind in CLUSTER_KINDS]
         inside = [(name, api, kind) for api, kind in NAMESPACED_KINDS for name in names]
@@ -385,7 +411,7 @@ class Outcome:
         return cls(node, message, pod["status"].get("nominatedNodeName", ""))
 
     def __repr__(self) -> str:
-        return f"Outcome(node={self.node!r}, message={self.message!r}, nominated={self.nominated!r})"
+        return f"Outcome({self.node!r}, {self.message!r}, nominated={self.nominated!r})"
 
 
 def add_node(connection: Client, document: Json) -> Json:
@@ -401,9 +427,9 @@ def add_node(connection: Client, document: Json) -> Json:
 def signing_key() -> str:
     """A P-256 private key as SEC 1 in PEM (RFC 5915), without the optional public half.
 
-    The top bit stays clear, so that the number is below the order of the curve.
+    The first byte is zero, so that the number is below the order of the curve.
     """
-    number = bytes([secrets.randbelow(128)]) + secrets.token_bytes(30) + bytes([1 + secrets.randbelow(255)])
+    number = b"\0" + secrets.token_bytes(31)
     curve = bytes.fromhex("a00a06082a8648ce3d030107")
     body = bytes.fromhex("020101") + b"\x04\x20" + number + curve
     text = base64.encodebytes(b"\x30" + bytes([len(body)]) + body).decode()
@@ -419,7 +445,8 @@ def figures() -> dict[str, Any]:
     """Start-up seconds and resident megabytes of an empty control plane."""
     with ControlPlane() as bed:
         memory = {name: round(size / 1e6) for name, size in bed.memory.items()}
-        return {"started_in": round(bed.started_in, 1), "MB": memory, "MB_total": sum(memory.values())}
+        total = sum(memory.values())
+        return {"started_in": round(bed.started_in, 1), "MB": memory, "MB_total": total}
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ LONGEST_RETRY = 2.0
 
 
 class ApiError(Exception):
-    """The server refused: ``status`` is the HTTP code, ``reason`` and ``message`` those of its Status."""
+    """The server refused: ``status`` is the HTTP code, ``reason`` and ``message`` its Status's."""
 
     def __init__(self, status: int, body: Json) -> None:
         self.status = status
@@ -60,10 +60,12 @@ class Client:
             self._connection.close()
             self._connection = None
 
-    # -- requests --------------------------------------------------------------------------------------
+    # -- requests
 
-    def request(self, method: str, path: str, body: Any = None, *, content: str = "application/json") -> Json:
-        """The decoded reply. 429 with a short Retry-After is asked again, a closed connection reopened once."""
+    def request(
+        self, method: str, path: str, body: Any = None, *, content: str = "application/json"
+    ) -> Json:
+        """The decoded reply. Asks again after 429 with a short Retry-After, reconnects once."""
         data = None if body is None else json.dumps(body).encode()
         for attempt in range(20):
             status, headers, reply = self._send(method, path, data, content)
@@ -102,13 +104,16 @@ class Client:
         return self.request("GET", path + ("?" + urlencode(query) if query else ""))
 
     def watch(self, path: str, resource_version: str, *, seconds: int) -> Iterator[Json]:
-        """Events after ``resource_version``, for at most ``seconds``. Takes a connection of its own."""
-        query = urlencode({"watch": "1", "resourceVersion": resource_version, "timeoutSeconds": seconds})
+        """Events after ``resource_version``, for at most ``seconds``; own connection."""
+        query = urlencode(
+            {"watch": "1", "resourceVersion": resource_version, "timeoutSeconds": seconds}
+        )
         connection = http.client.HTTPSConnection(
             "127.0.0.1", self.server.port, timeout=seconds + 10, context=self.server.tls
         )
         try:
-            connection.request("GET", f"{path}?{query}", headers={"Authorization": f"Bearer {self.token}"})
+            bearer = {"Authorization": f"Bearer {self.token}"}
+            connection.request("GET", f"{path}?{query}", headers=bearer)
             response = connection.getresponse()
             if response.status != 200:
                 raise ApiError(response.status, _decoded(response.read()))
@@ -117,7 +122,7 @@ class Client:
         finally:
             connection.close()
 
-    # -- objects ---------------------------------------------------------------------------------------
+    # -- objects
 
     def path(self, api: str, kind: str, namespace: str = "", name: str = "", part: str = "") -> str:
         """URL path of a kind's collection, one of its objects, or a subresource of that."""
@@ -143,14 +148,15 @@ class Client:
 
     def path_of(self, document: Json, part: str = "") -> str:
         meta = document.get("metadata", {})
+        namespace = meta.get("namespace") or "default"
         return self.path(
-            document["apiVersion"], document["kind"], meta.get("namespace") or "default", meta.get("name", ""), part
+            document["apiVersion"], document["kind"], namespace, meta.get("name", ""), part
         )
 
     def create(self, document: Json, *, dry_run: str = "") -> Json:
-        """The object as the server stores it. ``dry_run="All"`` asks every check and stores nothing."""
-        meta = document.get("metadata", {})
-        path = self.path(document["apiVersion"], document["kind"], meta.get("namespace") or "default")
+        """The object as stored. ``dry_run="All"`` asks every check and stores nothing."""
+        namespace = document.get("metadata", {}).get("namespace") or "default"
+        path = self.path(document["apiVersion"], document["kind"], namespace)
         return self.request("POST", path + (f"?dryRun={dry_run}" if dry_run else ""), document)
 
     def patch(self, document: Json, change: Json, *, part: str = "") -> Json:
@@ -165,13 +171,16 @@ class Client:
             if problem.status != 404:
                 raise
 
-    def list(self, api: str, kind: str, namespace: str = "", *, page: int = 500, **query: str) -> list[Json]:
+    def list(
+        self, api: str, kind: str, namespace: str = "", *, page: int = 500, **query: str
+    ) -> list[Json]:
         """Every object, with kind and apiVersion filled in, as ``kubectl get -o json`` does."""
         path, found, more = self.path(api, kind, namespace), [], ""
         while True:
             extra = {"continue": more} if more else {}
             reply = self.get(path, limit=str(page), **query, **extra)
-            found += [{"apiVersion": api, "kind": kind, **item} for item in reply.get("items") or ()]
+            items = reply.get("items") or ()
+            found += [{"apiVersion": api, "kind": kind, **item} for item in items]
             more = reply["metadata"].get("continue", "")
             if not more:
                 return found
@@ -186,7 +195,11 @@ def _decoded(reply: bytes) -> Json:
 
 
 def each(
-    server: Server, work: Callable[[Client, Item], Answer], items: Iterable[Item], *, connections: int = 6
+    server: Server,
+    work: Callable[[Client, Item], Answer],
+    items: Iterable[Item],
+    *,
+    connections: int = 6,
 ) -> list[Answer]:
     """``work`` on every item, over several connections; answers in the order of the items."""
     own = threading.local()
@@ -209,7 +222,13 @@ def each(
 
 
 def kubeconfig(
-    *, port: int, ca: Path, user: str, token: str, namespace: str = "default", name: str = "gpu-admit-test"
+    *,
+    port: int,
+    ca: Path,
+    user: str,
+    token: str,
+    namespace: str = "default",
+    name: str = "gpu-admit-test",
 ) -> Json:
     """A kubeconfig with one context, complete in itself."""
     authority = base64.b64encode(ca.read_bytes()).decode()
@@ -219,10 +238,15 @@ def kubeconfig(
         "clusters": [
             {
                 "name": name,
-                "cluster": {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": authority},
+                "cluster": {
+                    "server": f"https://127.0.0.1:{port}",
+                    "certificate-authority-data": authority,
+                },
             }
         ],
         "users": [{"name": user, "user": {"token": token}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": user, "namespace": namespace}}],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": user, "namespace": namespace}}
+        ],
         "current-context": name,
     }

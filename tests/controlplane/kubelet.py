@@ -28,8 +28,13 @@ def running(pod: Json) -> Json:
         ],
         "containerStatuses": [
             {
-                **{"name": c["name"], "image": c.get("image", ""), "imageID": "", "ready": True},
-                **{"restartCount": 0, "started": True, "state": started},
+                "name": c["name"],
+                "image": c.get("image", ""),
+                "imageID": "",
+                "ready": True,
+                "restartCount": 0,
+                "started": True,
+                "state": started,
             }
             for c in pod["spec"]["containers"]
         ],
@@ -55,8 +60,8 @@ def succeed(client: Client, pod: Json) -> Json:
 class Kubelet:
     """Watches pods in a thread of its own while the ``with`` lasts.
 
-    A pod that gets a node becomes Running unless its name is among ``leave``; one that is deleted or
-    evicted (it has a deletion timestamp) is removed at once.
+    A pod that gets a node becomes Running unless its name is among ``leave``; one that is deleted
+    or evicted (it has a deletion timestamp) is removed at once.
     """
 
     def __init__(self, server: Server, *, leave: Sequence[str] = ()) -> None:
@@ -70,7 +75,10 @@ class Kubelet:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._end.set()
         self._thread.join(timeout=5)
@@ -93,6 +101,9 @@ class Kubelet:
         with contextlib.suppress(ApiError):  # it changed or went meanwhile: the next event tells
             if pod["metadata"].get("deletionTimestamp"):
                 client.delete(pod)
-            elif pod["spec"].get("nodeName") and pod["status"].get("phase") == "Pending":
-                if pod["metadata"]["name"] not in self._leave:
-                    run(client, pod)
+            elif _starts(pod) and pod["metadata"]["name"] not in self._leave:
+                run(client, pod)
+
+
+def _starts(pod: Json) -> bool:
+    return bool(pod["spec"].get("nodeName")) and pod["status"].get("phase") == "Pending"

@@ -1,4 +1,4 @@
-"""Brings objects of a snapshot into an API server: in an order that works, without what another server owned."""
+"""Brings a snapshot's objects into an API server, in an order that works; owns no server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from tests.controlplane.client import ApiError, Client, Json
 ORDER = (
     *("Namespace", "PriorityClass", "RuntimeClass", "StorageClass", "CSINode", "DeviceClass"),
     *("ServiceAccount", "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "Node"),
-    *("ResourceSlice", "ResourceClaimTemplate", "ResourceClaim", "Pod", "LimitRange", "ResourceQuota"),
+    *("ResourceSlice", "ResourceClaimTemplate", "ResourceClaim", "Pod"),
+    *("LimitRange", "ResourceQuota"),
 )
 """Quotas and LimitRanges come last: they must not change or refuse pods that are there already."""
 
-SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+SERVERS_OWN = (
+    *("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"),
+)
 STATUS_APART = {"Pod", "ResourceClaim"}
-"""Kinds whose status the server drops on creation. A Node's it keeps; the others' controllers write it."""
+"""Kinds whose status is written after creation. A Node's is kept; other kinds have controllers."""
 
 
 def read(folder: Path) -> list[Json]:
@@ -32,7 +35,8 @@ def read(folder: Path) -> list[Json]:
         if file.suffix == ".json":
             documents: Iterable[Any] = [json.loads(file.read_text())]
         elif file.suffix in (".yaml", ".yml"):
-            documents = yaml.load_all(file.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+            documents = yaml.load_all(file.read_text(), Loader=loader)
         else:
             continue
         for document in documents:
@@ -61,7 +65,7 @@ def cleaned(document: Json) -> Json:
 
 
 def load(bed: ControlPlane, documents: Iterable[Json], *, connections: int = 6) -> list[Json]:
-    """Creates them all; those of kinds that the server lacks are returned. What exists already stays."""
+    """Creates them all; returns those of kinds that the server lacks. What exists already stays."""
     by_kind: dict[str, list[Json]] = {}
     for document in documents:
         by_kind.setdefault(document["kind"], []).append(document)
@@ -111,8 +115,7 @@ def _wait_for_volumes(bed: ControlPlane, claims: list[Json]) -> None:
     wanted = [c for c in claims if c["spec"].get("volumeName")]
 
     def bound() -> bool:
-        return all(
-            bed.client.get(bed.client.path_of(claim))["status"].get("phase") == "Bound" for claim in wanted
-        )
+        found = [bed.client.get(bed.client.path_of(claim)) for claim in wanted]
+        return all(claim["status"].get("phase") == "Bound" for claim in found)
 
     bed.wait(bound, what="bound volumes")

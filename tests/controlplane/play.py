@@ -1,4 +1,4 @@
-"""``make controlplane``: the tests' control plane with examples/ in it, for a person to play with."""
+"""``make controlplane``: the tests' control plane with examples/ in it, for a person to try."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ A cluster of {nodes} nodes and {pods} pods; what is bound runs, what is deleted 
   kubectl get nodes
   kubectl apply -f {workloads}/quota-third-replica.yaml
   kubectl get events -A --field-selector type=Warning
-  kubectl gpu-admit explain deploy/summariser -n team-a
+  kubectl gpu-admit explain deploy/llama-8b -n team-a
 
 As somebody who may see the namespace team-a alone:
 
@@ -36,7 +36,10 @@ def main() -> int:
     """Runs until Ctrl-C or SIGTERM."""
     options = argparse.ArgumentParser(prog="python -m tests.controlplane.play", description=__doc__)
     options.add_argument(
-        "--cluster", type=Path, default=EXAMPLES / "cluster", help="folder of objects to load (default: examples/cluster)"
+        "--cluster",
+        type=Path,
+        default=EXAMPLES / "cluster",
+        help="folder of objects to load (default: examples/cluster)",
     )
     chosen = options.parse_args()
     ended = threading.Event()

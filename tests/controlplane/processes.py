@@ -1,4 +1,4 @@
-"""Starts programs that never outlive the test run: process groups, atexit, SIGTERM, the parent's death."""
+"""Starts programs that never outlive the run: process groups, atexit, SIGTERM, a killed parent."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import ClassVar
 
 PR_SET_PDEATHSIG = 1
 
@@ -21,7 +22,7 @@ PR_SET_PDEATHSIG = 1
 class Program:
     """One running program with its log."""
 
-    running: list[Program] = []
+    running: ClassVar[list[Program]] = []
 
     def __init__(self, command: list[str], log: Path) -> None:
         self.name = Path(command[0]).name
@@ -75,7 +76,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _ending_with_parent() -> Callable[[], None] | None:
-    """Linux ends the child with the thread that made it, even if that one is killed with SIGKILL."""
+    """Linux ends the child with the thread that made it, even where SIGKILL ends that one."""
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return None
     prctl = ctypes.CDLL(None).prctl
