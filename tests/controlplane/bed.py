@@ -22,7 +22,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tests.controlplane import binaries, client
 from tests.controlplane.client import ApiError, Client, Json, Server
@@ -439,15 +439,3 @@ def signing_key() -> str:
 def _private(path: Path, text: str) -> None:
     path.touch(mode=0o600)
     path.write_text(text)
-
-
-def figures() -> dict[str, Any]:
-    """Start-up seconds and resident megabytes of an empty control plane."""
-    with ControlPlane() as bed:
-        memory = {name: round(size / 1e6) for name, size in bed.memory.items()}
-        total = sum(memory.values())
-        return {"started_in": round(bed.started_in, 1), "MB": memory, "MB_total": total}
-
-
-if __name__ == "__main__":
-    print(json.dumps(figures()))

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -98,8 +99,12 @@ def _end_all_at_exit() -> None:
 
 
 def _end_all() -> None:
-    for program in list(Program.running):
+    """Ends what still runs, and removes the folders of those programs."""
+    running = list(Program.running)
+    for program in running:
         program.kill()
+    for program in running:
+        shutil.rmtree(program.log.parent, ignore_errors=True)
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
