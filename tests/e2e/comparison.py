@@ -204,9 +204,14 @@ def create(client: Client, documents: list[Json]) -> tuple[ApiError | None, list
     return None, created
 
 
+TOPOLOGY = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
+
+
 def defaulting_differences(ours: Pod, stored: Json) -> Iterable[str]:
     """Fields that we read and that the API server has set otherwise."""
     here, there = comparable(ours), comparable(convert(stored, Pod))
+    if ours.spec.nodeName:  # PodTopologyLabels copies the node's; no rule of ours reads a pod's
+        there["labels"] = {k: v for k, v in there["labels"].items() if k not in TOPOLOGY}
     for part in ("spec", "labels", "annotations"):
         one, other = here[part], there[part]
         for name in sorted({*one, *other}):
