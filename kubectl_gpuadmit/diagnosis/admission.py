@@ -69,7 +69,7 @@ def _field(hit: Hit) -> Cause:
             break
     return Cause(
         code,
-        f"{field}: {hit.said('kind').lower()}: {value.rstrip('. ')}",
+        f"{field}: {hit.said('kind').lower()}: {value}".rstrip(". :"),
         "user",
         "kubectl gpu-admit explain -f FILE",
         (Evidence(field, hit.said("kind"), value[:200], None, "the message"),),

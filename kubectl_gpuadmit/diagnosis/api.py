@@ -43,12 +43,11 @@ hear = table(
         Phrase.of(
             r"User \"(?P<user>[^\"]{1,400})\" cannot (?P<verb>[a-z]+) resource"
             r" \"(?P<resource>[^\"]{1,400})\""
-            r" (?: in API group \"(?P<group>[^\"]*)\" )? (?: in the namespace"
-            r" \"(?P<namespace>[^\"]{1,400})\""
-            r" | at the cluster scope )?",
+            r" (?: in API group \"[^\"]{0,253}\" )?"
+            r" (?P<where> in the namespace \"[^\"]{1,400}\" | at the cluster scope )?",
             "why/not-allowed",
             "platform",
-            "{user} may not {verb} {resource} {namespace}",
+            "RBAC: {user} may not {verb} {resource} {where}",
             "kubectl auth can-i {verb} {resource}",
         ),
         Phrase.of(

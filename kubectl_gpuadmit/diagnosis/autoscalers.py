@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from kubectl_gpuadmit.diagnosis.cause import Cause, Heard, Phrase, Who, spoken, table
-from kubectl_gpuadmit.diagnosis.node_reasons import reason_of
+from kubectl_gpuadmit.diagnosis.node_reasons import reason_of, taint_words
 from kubectl_gpuadmit.diagnosis.pasted import Statement
 from kubectl_gpuadmit.verdict import Evidence
 
@@ -82,7 +82,7 @@ def _group(count: int, text: str) -> Cause | None:
     row, words = found
     named = {k: v or "" for k, v in words.groupdict().items()}
     if "taint" in named:
-        named["taint"] = f" ({named['taint']})" if named["taint"] else ""
+        named["taint"] = f" ({taint_words(named['taint'])})" if named["taint"] else ""
     detail = f"a new node of {groups} would not do either: {row.says.format(**named)}"
     who: Who = row.who
     if row.code == "placement/insufficient":

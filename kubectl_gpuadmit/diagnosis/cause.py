@@ -86,8 +86,18 @@ def pattern(text: str) -> re.Pattern[str]:
     return re.compile(made, re.VERBOSE | re.IGNORECASE | re.DOTALL)
 
 
+_TOKENS = frozenset(
+    ["account", "budget", "claim", "class", "device", "driver", "flavor", "group", "namespace", "node", "pod", "pool", "queue", "quota", "resource", "template", "webhook"]
+)
+"""Groups that are one word, whatever the pattern took behind it."""
 _SAFE = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_./]*")
-PLACEHOLDERS = {"namespace": "NAMESPACE", "node": "NODE"}
+
+
+class _Arguments(dict[str, str]):
+    """What a command is filled in with; what the text does not tell stays to be filled in."""
+
+    def __missing__(self, name: str) -> str:
+        return "NAME" if name == "pod" else name.upper()
 
 
 class Hit:
@@ -111,16 +121,15 @@ class Hit:
 
     def words(self) -> dict[str, str]:
         """Every group for a detail, as it was written."""
-        return {name: self.said(name) for name in self.match.re.groupindex}
+        return {
+            name: self[name] if name in _TOKENS else self.said(name)
+            for name in self.match.re.groupindex
+        }
 
     def arguments(self) -> dict[str, str]:
-        """Every group for a command: what is no plain name is left as a placeholder."""
-        found = {}
-        for name in self.match.re.groupindex:
-            token = self[name]
-            plain = _SAFE.fullmatch(token) is not None
-            found[name] = token if plain else PLACEHOLDERS.get(name, name.upper())
-        return found
+        """Every group for a command: what is no plain name is left to be filled in."""
+        found = {name: self[name] for name in self.match.re.groupindex}
+        return _Arguments({name: text for name, text in found.items() if _SAFE.fullmatch(text)})
 
 
 Counted = Callable[[Hit], tuple[Evidence, ...]]
@@ -148,7 +157,7 @@ class Phrase(Struct, frozen=True):
                 reason,
                 _tidy(detail.format(**hit.words())),
                 who,
-                next.format(**hit.arguments()),
+                next.format_map(hit.arguments()),
                 evidence(hit),
             )
 

@@ -162,7 +162,7 @@ hear = table(
             "why/selector-error",
             "user",
             "selector {index} (counted from 0) of {what} {name} fails: {why}",
-            "kubectl get {what} {name} -o yaml",
+            "kubectl get resourceclaims,deviceclasses -o yaml",
             evidence=lambda hit: (
                 Evidence(hit["name"], "selector", int(hit["index"]), None, hit.said("device")),
             ),
@@ -218,7 +218,9 @@ hear = table(
             CLAIMS,
         ),
         Phrase.of(
-            r"(?:PodResourceClaim|PodGroupResourceClaim) <claim:NAME> : (?=(?P<why>.+))",
+            r"(?:PodResourceClaim|PodGroupResourceClaim) <claim:NAME> : (?! .{0,400}? (?:exceeded"
+            r" quota|not found))"
+            r" (?=(?P<why>.+))",
             "why/claim-creation-failed",
             "user",
             "the claim {claim} of the pod's template could not be made: {why}",

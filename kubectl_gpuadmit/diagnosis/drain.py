@@ -42,6 +42,7 @@ _EVICTING = (
     r" \"(?P<namespace>[^\"]{1,400})\" )?" + _AGAIN + r" : )?"
 )
 
+_PODS = r"(?P<pods>(?-i:[-a-z0-9./]{1,316})(?:,(?!cannot)(?-i:[-a-z0-9./]{1,316}))*)"
 _NEEDS = pattern(
     r"(?:(?:Cannot evict pod as it would violate the pod's disruption budget\.?) [^\"]{0,40}?)?"
     r" The disruption budget (?P<budget>[-a-z0-9./]{1,316}?) needs (?P<needs>\d+) healthy pods"
@@ -87,7 +88,8 @@ hear = table(
             BUDGETS,
         ),
         Phrase.of(
-            _EVICTING + r" Cannot evict pod as it would violate the pod's disruption budget",
+            _EVICTING + r" Cannot evict pod as it would violate the pod's disruption budget"
+            r" (?! .{0,60}? The disruption budget)",
             "why/disruption-budget",
             "user",
             "a PodDisruptionBudget does not let the pod {pod} go. If it allows 0 disruptions with"
@@ -115,7 +117,7 @@ hear = table(
         ),
         Phrase.of(
             r"(?:cannot delete)? DaemonSet-managed Pods \(use --ignore-daemonsets to ignore\)"
-            r" (?: : (?P<pods>[^;]+))?",
+            r" (?: : " + _PODS + r")?",
             "why/drain-daemonset",
             "user",
             "kubectl drain stops at pods of DaemonSets: {pods}",
@@ -123,7 +125,7 @@ hear = table(
         ),
         Phrase.of(
             r"Pods with local storage \(use --delete-(?:emptydir|local)-data to override\) (?: :"
-            r" (?P<pods>[^;]+))?",
+            r" " + _PODS + r")?",
             "why/drain-local-storage",
             "user",
             "kubectl drain stops at pods with emptyDir volumes, /dev/shm included: {pods}",
@@ -132,7 +134,7 @@ hear = table(
         Phrase.of(
             r"(?:Pods that declare no controller|pods not managed by [A-Za-z, ]+?) \(use --force"
             r" to override\)"
-            r" (?: : (?P<pods>[^;]+))?",
+            r" (?: : " + _PODS + r")?",
             "why/drain-unmanaged",
             "user",
             "kubectl drain knows no controller of these pods and would need --force; whether they"

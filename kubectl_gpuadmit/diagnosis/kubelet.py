@@ -251,7 +251,7 @@ _DEVICES = table(
             r" (?P<reason>.+))",
             "why/volume-mount",
             "platform",
-            "a volume could not be mounted: {volume}{attached} {why}{rest}{reason}",
+            "a volume could not be mounted: {volume}{attached}: {why}{rest}{reason}",
             "kubectl describe pvc",
         ),
         Phrase.of(

@@ -297,6 +297,13 @@ NODE_REASONS: tuple[NodeReason, ...] = (
     ),
 )
 
+
+def taint_words(text: str) -> str:
+    """``gpu:`` of ``{gpu: }``, an empty value, as ``gpu``; ``key: value`` as ``key=value``."""
+    key, _, value = text.partition(":")
+    return f"{key}={value}" if value else key
+
+
 UNFINISHED = 12
 """Characters that a reason which the text's end cut off must have to be taken for the whole one."""
 

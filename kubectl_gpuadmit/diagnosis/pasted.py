@@ -33,8 +33,8 @@ _START = re.compile(
     | (?:<unknown>|\d+[smhdy]\S*(?:\s+\(x\d+\s+over\s+\S+\))?)\s+(?:Normal|Warning)\s
     | Error\ from\ server | error:\s
     | [IWEF]\d{4}\s\d\d:\d\d:\d\d
-    | (?:Message|Reason|Status|Events|Event|Conditions|Type|Node|Labels|Annotations|Controlled\
-    By):\s
+    | (?:Message|Reason|Status|Events|Event|Conditions|Type|Node|Labels
+        |Annotations|Controlled\ By):\s
     | (?:Message|Reason|Status|Events|Event|Conditions):$
     | (?:-\s+)?(?:apiVersion|kind|metadata|spec|status|reason|message|type|phase|count
         |firstTimestamp|last(?:Transition|Probe|Timestamp)\w*|observedGeneration|involvedObject|source|qosClass

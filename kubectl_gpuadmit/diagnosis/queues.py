@@ -98,7 +98,9 @@ hear = table(
             KUEUE,
         ),
         Phrase.of(
-            r"couldn't assign flavors to pod set (?P<set>[-a-z0-9.]{1,253}?) : (?=(?P<why>.+))",
+            r"couldn't assign flavors to pod set (?P<set>[-a-z0-9.]{1,253}?) :"
+            r" (?! .{0,400}? (?:more needed|maximum capacity|untolerated taint|doesn't match))"
+            r" (?=(?P<why>.+))",
             "why/queue-full",
             "wait",
             "Kueue: pod set {set} does not get its quota: {why}",
@@ -114,8 +116,7 @@ hear = table(
         ),
         Phrase.of(
             r"\bQuotaReserved\b .{0,40}? (?:false|Pending) | Waiting for (?:the)? quota |"
-            r" workload is queued"
-            r"| kueue\.x-k8s\.io/admission",
+            r" workload is queued",
             "why/queue-waiting",
             "wait",
             "the workload waits in its Kueue queue",
@@ -130,13 +131,6 @@ hear = table(
             "kubectl get queues.scheduling.volcano.sh",
         ),
         Phrase.of(
-            r"pod group is not ready, (?P<state>[^.;]+)",
-            "why/gang-waiting",
-            "wait",
-            "Volcano: the group does not start before enough of its pods fit ({state})",
-            VOLCANO,
-        ),
-        Phrase.of(
             r"(?P<ready>\d{1,9})/(?P<all>\d{1,9}) tasks in gang unschedulable (?: :"
             r" (?P<why>.+?))? (?=$|\.)",
             "why/gang-waiting",
@@ -148,6 +142,13 @@ hear = table(
                     "pod group", "pods that cannot be placed", int(hit["ready"]), 0, "the event"
                 ),
             ),
+        ),
+        Phrase.of(
+            r"pod group is not ready, (?P<state>[^.;]+)",
+            "why/gang-waiting",
+            "wait",
+            "Volcano: the group does not start before enough of its pods fit ({state})",
+            VOLCANO,
         ),
         Phrase.of(
             r"no available (?:vgpu)? node (?:, all node scores do not meet)?|all node scores do"

@@ -44,6 +44,7 @@ _EXCEEDED = pattern(
     rf" (?: ,used: (?P<used>{_AMOUNTS}) (?: ,limited: (?P<limited>{_AMOUNTS}) )? )?"
 )
 _EXCEEDED_CUT = pattern(r"exceeded quota(?: : (?P<quota>(?-i:[a-z0-9][-a-z0-9.]*))? )?")
+_TEMPLATE = pattern(r"Pod(?:Group)?ResourceClaim <claim:NAME> :")
 _CARRIER = pattern(r"admission webhook \"(?P<webhook>[^\"]{1,400})\" denied the request")
 
 QUOTA_NEXT = "kubectl describe resourcequota {quota}"
@@ -75,18 +76,20 @@ def _exceeded(statement: Statement) -> Iterator[Heard]:
         hit = Hit(statement, match)
         asked, used, limit = (amounts(statement, hit, g) for g in ("requested", "used", "limited"))
         last = match.end()
-        cause = _blamed(hit["quota"], asked, used, limit, _carrier(statement, match.start()))
+        cause = _blamed(hit["quota"], asked, used, limit, *_carrier(statement, match.start()))
         yield Heard(match.start(), match.end(), spoken(cause, "quota"))
     if cut := _EXCEEDED_CUT.search(statement.bare, last):
         name = Hit(statement, cut)["quota"]
-        cause = _blamed(name, {}, {}, {}, _carrier(statement, cut.start()))
+        cause = _blamed(name, {}, {}, {}, *_carrier(statement, cut.start()))
         yield Heard(cut.start(), cut.end(), spoken(cause, "quota"))
 
 
-def _carrier(statement: Statement, before: int) -> str:
-    """The webhook that refused in a quota's words, '' if it was the API server itself."""
-    found = list(_CARRIER.finditer(statement.bare, 0, before))
-    return found[-1]["webhook"] if found else ""
+def _carrier(statement: Statement, before: int) -> tuple[str, str]:
+    """The webhook that refused in a quota's words and the claim whose making was refused, '' each
+    where there is none."""
+    webhook = list(_CARRIER.finditer(statement.bare, 0, before))
+    claim = list(_TEMPLATE.finditer(statement.bare, 0, before))
+    return (webhook[-1]["webhook"] if webhook else "", claim[-1]["claim"] if claim else "")
 
 
 def _blamed(
@@ -95,11 +98,18 @@ def _blamed(
     used: dict[str, str],
     limit: dict[str, str],
     webhook: str,
+    template: str,
 ) -> Cause:
     name = f"ResourceQuota {quota}" if quota and not webhook else f"quota {quota}".strip()
     code = "why/quota-elsewhere" if webhook else "quota/exceeded"
+    if template:
+        code = "quota/template-trap"
     said = f" (said by the webhook {webhook}: kubectl get resourcequota may not show it)"
     carrier = said if webhook else ""
+    if template:
+        carrier = (
+            f" (asked by claim {template} of the pod's template: the pod is admitted and waits)"
+        )
     next = f"kubectl describe resourcequota {quota or 'NAME'}"
     if webhook:
         next = "kubectl get validatingwebhookconfigurations"
@@ -172,7 +182,7 @@ _OTHER = table(
             "kubectl get resourcequota",
         ),
         Phrase.of(
-            r"insufficient quota to match these scopes: (?P<scopes>\[.{1,1000}?\]+)",
+            r"insufficient quota to match these scopes: (?P<scopes>\[(?:\{[^}]{1,400}\},?)+\])",
             "why/quota-none",
             "platform",
             "no ResourceQuota of the namespace covers {scopes}, and one is required",
@@ -208,17 +218,16 @@ def _range(kind: str) -> Phrase:
     def read(hit: Hit) -> Cause:
         bound, given = hit["bound"], hit["given"]
         if hit["none"]:
-            detail = f"names no {hit['none']}"
+            detail = f"no {hit['none']} is named"
         elif given:
-            detail = f"its {hit['role']} is {given}"
+            detail = f"the {hit['role']} is {given}"
         else:
-            detail = "asks for another amount"
+            detail = "the text does not say what is asked"
         most = "at most" if kind == "maximum" else "at least"
         unit = "claim" if hit["type"].startswith("Per") else hit["type"].lower()
         return Cause(
             code,
-            f"a LimitRange wants {most} {bound} {hit['resource']} for each {unit}, and one"
-            f" {detail}",
+            f"a LimitRange wants {most} {bound} {hit['resource']} a {unit}: {detail}",
             "user",
             "kubectl describe limitrange",
             (

@@ -77,7 +77,7 @@ def read(text: str) -> Diagnosis:
     unknown: list[str] = []
     spoken = list(statements(text))
     for statement in spoken:
-        heard = _hear(statement)
+        heard = _without_echoes(_hear(statement))
         causes += [part.cause for part in heard if part.cause]
         lost = [part for part in heard if part.cause is None]
         unknown += [statement.said(part.start, part.end) for part in lost]
@@ -108,6 +108,19 @@ def _hear(statement: Statement) -> list[Heard]:
         ]
         taken += mine
     return sorted(taken, key=lambda part: part.start)
+
+
+def _without_echoes(heard: list[Heard]) -> list[Heard]:
+    """Without what is no news beside a reason: that a plugin failed, that preemption would not
+    help."""
+    told = [part for part in heard if part.cause and not _echo(part.cause)]
+    return [part for part in heard if not (told and part.cause and _echo(part.cause))]
+
+
+def _echo(cause: Cause) -> bool:
+    return cause.reason == "why/scheduler-error" or (
+        cause.reason == "why/no-preemption" and cause.who == "user"
+    )
 
 
 def _is_message(statement: Statement) -> bool:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from kubectl_gpuadmit.diagnosis.cause import Cause, Heard, Phrase, Who, spoken, table
-from kubectl_gpuadmit.diagnosis.node_reasons import LOOK, NodeReason, reason_of
+from kubectl_gpuadmit.diagnosis.node_reasons import LOOK, NodeReason, reason_of, taint_words
 from kubectl_gpuadmit.diagnosis.pasted import Statement
 from kubectl_gpuadmit.verdict import Evidence
 
@@ -189,12 +189,16 @@ _PHRASES = table(
 
 def hear(statement: Statement) -> Iterator[Heard]:
     bare = statement.bare
-    yield from _PHRASES(statement)
+    heard = list(_PHRASES(statement))
     for start, end, total in _lists(bare):
         preempting = _PREEMPTION.search(bare, max(0, start - 60), start)
         if not (preempting and "available:" in bare[preempting.start() : start].lower()):
-            yield from _fit_error(statement, start, end, total)
-    yield from _preemption(bare)
+            heard += _fit_error(statement, start, end, total)
+            if not any(part.start < end and start < part.end for part in heard):
+                heard += _other_text(bare, start, end)
+    yield from heard
+    if helped := _preemption(bare):
+        yield helped
 
 
 def _lists(bare: str) -> Iterator[tuple[int, int, int | None]]:
@@ -288,6 +292,13 @@ def _fit_error(statement: Statement, start: int, end: int, total: int | None) ->
         yield Heard(at, stop, spoken(cause, WHO))
 
 
+def _other_text(bare: str, start: int, end: int) -> Iterator[Heard]:
+    """A PreFilter's own words where the counted reasons would stand: known to somebody else, or
+    not at all."""
+    if bare[start:end].strip(".,"):
+        yield Heard(start, end)
+
+
 _PHRASE_IN = re.compile(r"nopreemptionvictims|preemptionisnothelpful", re.IGNORECASE)
 
 
@@ -296,7 +307,7 @@ def _cause(row: NodeReason, match: re.Match[str], count: int, total: int | None)
     share = f"{count:,} of {total:,} {nodes}" if total is not None else f"{count:,} {nodes}"
     words = {name: value or "" for name, value in match.groupdict().items()}
     if "taint" in words:
-        words["taint"] = f" ({_taint(words['taint'])})" if words["taint"] else ""
+        words["taint"] = f" ({taint_words(words['taint'])})" if words["taint"] else ""
     detail = f"{share}: {row.says.format(**words)}"
     if row.code == "placement/insufficient" and count == total and "/" in words["resource"]:
         detail += (
@@ -319,12 +330,6 @@ def _cause(row: NodeReason, match: re.Match[str], count: int, total: int | None)
     )
 
 
-def _taint(text: str) -> str:
-    """``gpu:`` of ``{gpu: }``, an empty value, as ``gpu``; ``key: value`` as ``key=value``."""
-    key, _, value = text.partition(":")
-    return f"{key}={value}" if value else key
-
-
 def _counts(bare: str, start: int) -> tuple[int | None, int | None]:
     """Nodes where no victim was found, and where preemption would not help, after ``start``."""
     if not _PREEMPTION.search(bare, max(0, start - 1)):
@@ -339,13 +344,14 @@ def _counts(bare: str, start: int) -> tuple[int | None, int | None]:
     return (refused or 0) if helpless is not None else refused, helpless
 
 
-def _preemption(bare: str) -> Iterator[Heard]:
+def _preemption(bare: str) -> Heard | None:
+    """What the preemption part adds."""
     found = [
         *re.compile(r"(?P<n>\d{1,9})?" + f"(?:{_NO_VICTIMS.pattern})", re.I).finditer(bare),
         *re.compile(r"(?P<n>\d{1,9})?" + f"(?:{_NOT_HELPFUL.pattern})", re.I).finditer(bare),
     ]
     if not found:
-        return
+        return None
     refused = _sum(bare, _NO_VICTIMS)
     helpless = _sum(bare, _NOT_HELPFUL)
     parts = []
@@ -366,7 +372,7 @@ def _preemption(bare: str) -> Iterator[Heard]:
         ),
     )
     first = min(found, key=lambda m: m.start())
-    yield Heard(first.start(), max(m.end() for m in found), spoken(cause, WHO))
+    return Heard(first.start(), max(m.end() for m in found), spoken(cause, WHO))
 
 
 def _nodes(number: int) -> str:

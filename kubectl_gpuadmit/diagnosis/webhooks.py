@@ -101,10 +101,8 @@ def _violations(message: str) -> list[str]:
 def _denial(webhook: str, message: str, hit: Hit) -> Cause:
     name, command = vendor(webhook)
     who = f"{name} ({webhook})" if name else f"webhook {webhook}"
-    if name in ("Gatekeeper", "Kyverno"):
-        code = "why/policy-denied"
-    else:
-        code = "why/webhook-denied"
+    by_policy = name in ("Gatekeeper", "Kyverno")
+    code = "why/policy-denied" if by_policy else "why/webhook-denied"
     said = f": {message.rstrip('. ')}" if message else " without saying why"
     next_step = (
         command or f"kubectl get validatingwebhookconfigurations -o yaml | grep -B9 {webhook}"
@@ -135,7 +133,7 @@ def _failed(statement: Statement) -> Iterator[Heard]:
         )
         if "x509" in why or "certificate" in why:
             code, detail = "why/webhook-certificate", "its certificate is not trusted"
-        elif "response" in why and "invalid" in why or "undecodable" in why or "patch" in why:
+        elif ("response" in why and "invalid" in why) or "undecodable" in why or "patch" in why:
             code, detail = "why/webhook-bad-answer", "its answer cannot be used"
         else:
             code, detail = "why/webhook-unreachable", _how(why)
@@ -154,14 +152,14 @@ def _failed(statement: Statement) -> Iterator[Heard]:
 def _how(why: str) -> str:
     for text, said in (
         ("deadlineexceeded", "it did not answer in time"),
-        ("timeout", "it did not answer in time"),
+        ("timedout", "it did not answer in time"),
         ("connectionrefused", "nothing listens at its address"),
         ("noendpointsavailable", "its Service has no ready pod"),
         ("nosuchhost", "its Service's name does not resolve"),
         ("notfound", "its Service does not exist"),
         ("noroutetohost", "there is no route to its pod"),
         ("eof", "it closed the connection"),
-        ("clienttimeout", "it did not answer in time"),
+        ("client.timeout", "it did not answer in time"),
     ):
         if text in why:
             return said
