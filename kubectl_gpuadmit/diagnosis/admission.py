@@ -48,10 +48,23 @@ def _invalid(words: str, reason: str, detail: str) -> Phrase:
     )
 
 
+_KINDS = (
+    "Invalid value",
+    "Required value",
+    "Unsupported value",
+    "Forbidden",
+    "Duplicate value",
+    "Too many",
+    "Too long",
+    "Not found",
+)
+
+
 def _field(hit: Hit) -> Cause:
-    kind, field = hit["kind"], hit["field"]
+    field = hit["field"]
+    kind = next(words for words in _KINDS if words.replace(" ", "").lower() == hit["kind"].lower())
     value = hit.said("value")
-    code = "invalid/required" if kind.lower().startswith("required") else "invalid/value"
+    code = "invalid/required" if kind == "Required value" else "invalid/value"
     for part, other in (
         ("resources", "invalid/requests-limits"),
         ("tolerations", "invalid/toleration"),
@@ -69,10 +82,10 @@ def _field(hit: Hit) -> Cause:
             break
     return Cause(
         code,
-        f"{field}: {hit.said('kind').lower()}: {value}".rstrip(". :"),
+        f"{field}: {kind.lower()}: {value}".rstrip(". :"),
         "user",
         "kubectl gpu-admit explain -f FILE",
-        (Evidence(field, hit.said("kind"), value[:200], None, "the message"),),
+        (Evidence(field, kind, value[:200], None, "the message"),),
     )
 
 
@@ -248,8 +261,7 @@ hear = table(
         ),
         Phrase(
             pattern(
-                rf"{_FIELD} : (?P<kind>Invalid value|Required value|Unsupported value|Forbidden"
-                r"|Duplicate value|Too many|Too long|Not found) (?: : (?P<value>.+?))?"
+                rf"{_FIELD} : (?P<kind>{'|'.join(_KINDS)}) (?: : (?P<value>.+?))?"
                 r"(?= , (?:spec|metadata)\. | \] $ | $)"
             ),
             _field,

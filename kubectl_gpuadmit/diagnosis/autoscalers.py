@@ -115,9 +115,8 @@ def _karpenter(statement: Statement) -> Iterator[Heard]:
 
 def _nodepool(statement: Statement, match: re.Match[str]) -> tuple[str, str, Who]:
     text = match["text"].lower()
-    words = statement.said(*match.span("text"))
-    if "didnottoleratetaint" in text or "didnottolerate" in text:
-        return "why/karpenter-taint", _tail(words, "did not tolerate"), "user"
+    if "didnottolerate" in text:
+        return "why/karpenter-taint", _tail(statement, match, "didnottolerate"), "user"
     last = _LAST_BRACKETS.match(text)
     if last:
         end = last["why"].split(",")[-1]
@@ -145,13 +144,18 @@ def _nodepool(statement: Statement, match: re.Match[str]) -> tuple[str, str, Who
     if "exceedlimit" in text or "limitsexceeded" in text or "exceedslimit" in text:
         return "why/karpenter-limit", "its limits are reached", "platform"
     if "incompatiblerequirements" in text:
-        return "why/karpenter-requirement", _tail(words, "incompatible requirements"), "user"
+        return (
+            "why/karpenter-requirement",
+            _tail(statement, match, "incompatiblerequirements"),
+            "user",
+        )
     return "", "", "user"
 
 
-def _tail(words: str, start: str) -> str:
-    at = words.lower().find(start)
-    return words[at if at >= 0 else 0 :].strip(" ,;.")[:200]
+def _tail(statement: Statement, match: re.Match[str], start: str) -> str:
+    """The NodePool's own words from ``start`` on."""
+    at = match["text"].lower().index(start)
+    return statement.said(match.start("text") + at, match.end("text")).strip(" ,;.")[:200]
 
 
 _PHRASES = table(

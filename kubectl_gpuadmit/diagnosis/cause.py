@@ -87,8 +87,9 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 _TOKENS = frozenset(
-    ["account", "budget", "claim", "class", "device", "driver", "flavor", "group", "namespace", "node", "pod", "pool", "queue", "quota", "resource", "template", "webhook"]
-)
+    {"account", "budget", "claim", "class", "device", "driver", "flavor", "group", "namespace",
+     "node", "pod", "pool", "queue", "quota", "resource", "template", "webhook"}
+)  # fmt: skip
 """Groups that are one word, whatever the pattern took behind it."""
 _SAFE = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_./]*")
 

@@ -69,7 +69,6 @@ REASONS = {
     "why/device-tainted": "A taint on a device ends the pods that use it; PodDisruptionBudgets do"
     " not count"
     " here. Look at the DeviceTaintRules.",
-    "why/quota-by-template": "A claim from a template would exceed a ResourceQuota.",
 }
 
 CLAIMS = "kubectl get resourceclaims"

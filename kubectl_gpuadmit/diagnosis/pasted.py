@@ -31,14 +31,15 @@ _START = re.compile(
     r"""\s*(?:
       (?:Normal|Warning)\s+[A-Z][A-Za-z]+(?:\s|$)
     | (?:<unknown>|\d+[smhdy]\S*(?:\s+\(x\d+\s+over\s+\S+\))?)\s+(?:Normal|Warning)\s
-    | Error\ from\ server | error:\s
+    | Error\ from\ server
+    | error:\s(?:unable\ to|pods\ |[Yy]ou\ must|cannot\ |resource\ mapping|timed\ out|no\ matches)
     | [IWEF]\d{4}\s\d\d:\d\d:\d\d
     | (?:Message|Reason|Status|Events|Event|Conditions|Type|Node|Labels
         |Annotations|Controlled\ By):\s
     | (?:Message|Reason|Status|Events|Event|Conditions):$
-    | (?:-\s+)?(?:apiVersion|kind|metadata|spec|status|reason|message|type|phase|count
+    | (?:-\s+)?["']?(?:apiVersion|kind|metadata|spec|status|reason|message|type|phase|count
         |firstTimestamp|last(?:Transition|Probe|Timestamp)\w*|observedGeneration|involvedObject|source|qosClass
-        |reportingComponent|note|regarding|eventTime|action|namespace|resourceVersion|uid)\s*:(?:\s|$)
+        |reportingComponent|note|regarding|eventTime|action|namespace|resourceVersion|uid)["']?\s*:(?:\s|$)
     | \#\s | \$\s | ---(?:\s|$) | NAME\s{2,}\S | LAST\ SEEN\s | Type\s+Reason\s
     )""",
     re.VERBOSE,
@@ -137,6 +138,8 @@ def _split(text: str) -> Iterator[Statement]:
 
 
 def _statement(lines: list[str]) -> Statement:
+    indent = min((len(line) - len(line.lstrip()) for line in lines[1:]), default=0)
+    lines = [lines[0], *(line[indent:] for line in lines[1:])]
     widths = {len(line) for line in lines[:-1]}
     hard = len(lines) > 2 and len(widths) == 1 and len(lines[-1]) <= max(widths)
     out = ""
@@ -146,8 +149,16 @@ def _statement(lines: list[str]) -> Statement:
             sure = lines[number - 1][-1:].isspace() or (hard and line[:1].isspace())
             out += " " if sure else "\n"
         out += folded
+    if found := _SCALAR.match(out):
+        out = (found["single"] or "").replace("''", "'") or found["double"] or out
     return Statement(out, hard)
 
+
+_SCALAR = re.compile(
+    r"""(?:-[ ])?["']?(?:message|note)["']?:\s(?:'(?P<single>.+?)'?|"(?P<double>.+?)"?)$""",
+    re.DOTALL,
+)
+"""A quoted YAML scalar: its quotes are not the message's."""
 
 _MESSAGES = ("message", "note")
 

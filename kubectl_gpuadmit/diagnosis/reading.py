@@ -118,7 +118,7 @@ def _without_echoes(heard: list[Heard]) -> list[Heard]:
 
 
 def _echo(cause: Cause) -> bool:
-    return cause.reason == "why/scheduler-error" or (
+    return cause.reason in ("why/scheduler-error", "why/throttled") or (
         cause.reason == "why/no-preemption" and cause.who == "user"
     )
 

@@ -43,7 +43,10 @@ _HEADER = re.compile(
     r"(?:\b|(?<=[a-z]))(?P<free>\d+)/(?P<all>\d+)(?:nodes|placements)areavailable[:.]?",
     re.IGNORECASE,
 )
-_LOST_HEAD = re.compile(r"(?:nodesare|are|odesare)?available:(?=\d)", re.IGNORECASE)
+_LOST_HEAD = re.compile(
+    r"[a-z.…]{0,24}available:(?=\d)|[.…]*(?=\d{1,9}(?:node\(s\)|Insufficient|cannotallocate))",
+    re.IGNORECASE,
+)
 _AFTER = re.compile(
     r"\.*(?:preemption:|podgrouppreemption:|nonewclaims|stillnotschedulable|deallocation(?:anddeletion)?of"
     r"|deletionofResourceClaim|firstplacementstatus)",
@@ -216,10 +219,9 @@ def _lists(bare: str) -> Iterator[tuple[int, int, int | None]]:
 
 def _headless(bare: str) -> Iterator[re.Match[str]]:
     """A list whose beginning was cut off."""
-    if not _HEADER.search(bare):
-        match = _LOST_HEAD.search(bare) if _LOST_HEAD.match(bare) or bare[:1] in ".…" else None
-        if match:
-            yield match
+    match = None if _HEADER.search(bare) else _LOST_HEAD.match(bare)
+    if match:
+        yield match
 
 
 def _items(statement: Statement, start: int, end: int) -> Iterator[tuple[int, int, int, str]]:

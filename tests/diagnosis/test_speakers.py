@@ -44,12 +44,12 @@ def plain(diagnosis: Diagnosis, row: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.parametrize("row", rows())
+@pytest.mark.parametrize("row", [*rows()])
 def test_a_text_is_read_as_its_table_says(row: dict[str, Any]) -> None:
     assert plain(read(row["text"]), row) == row
 
 
-@pytest.mark.parametrize("row", rows())
+@pytest.mark.parametrize("row", [*rows()])
 def test_every_reason_of_the_tables_is_catalogued(row: dict[str, Any]) -> None:
     assert {cause["reason"] for cause in row["causes"]} <= set(CODES)
 
@@ -68,10 +68,16 @@ def test_every_speaker_has_a_table() -> None:
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        ("Cannot evict pod as it would violate the pod's disruption budget.", "why/disruption-budget"),
-        ("the server has received too many requests and has asked us to try again later", "why/throttled"),
+        (
+            "Cannot evict pod as it would violate the pod's disruption budget",
+            "why/disruption-budget",
+        ),
+        (
+            "the server has received too many requests and has asked us to try again later",
+            "why/throttled",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_429_is_a_budget_on_an_eviction_and_throttling_elsewhere(other: str, reason: str) -> None:
     causes = read(f"Error from server (TooManyRequests): {other}").causes
     assert [cause.reason for cause in causes][:1] == [reason]

@@ -65,7 +65,9 @@ def test_the_message_column_of_describe(text: str, width: int) -> None:
     head = "  Warning  FailedScheduling  3s (x3 over 3s)  default-scheduler  "
     lines = textwrap.wrap(text, width)
     table = head + ("\n" + " " * len(head)).join(lines)
-    assert same(read(f"Events:\n  Type     Reason  Age  From  Message\n{table}")) == same(read(text))
+    assert same(read(f"Events:\n  Type     Reason  Age  From  Message\n{table}")) == same(
+        read(text)
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -73,9 +75,9 @@ def test_the_message_column_of_describe(text: str, width: int) -> None:
 def test_a_message_in_a_json_event(text: str) -> None:
     event = json.dumps({"kind": "Event", "type": "Warning", "reason": "X", "message": text})
     assert same(read(event)) == same(read(text))
-    assert same(read(json.dumps({"items": [{"status": {"conditions": [{"message": text}]}}]}))) == same(
-        read(text)
-    )
+    assert same(
+        read(json.dumps({"items": [{"status": {"conditions": [{"message": text}]}}]}))
+    ) == same(read(text))
 
 
 @settings(max_examples=300, deadline=None)
@@ -113,8 +115,12 @@ def test_any_text_makes_statements_whose_bare_text_has_no_blank(text: str) -> No
         st.lists(
             st.one_of(
                 st.sampled_from(TEXTS),
-                st.sampled_from(TEXTS).flatmap(lambda t: st.integers(0, len(t)).map(lambda n: t[:n])),
-                st.sampled_from(TEXTS).flatmap(lambda t: st.integers(0, len(t)).map(lambda n: t[n:])),
+                st.sampled_from(TEXTS).flatmap(
+                    lambda t: st.integers(0, len(t)).map(lambda n: t[:n])
+                ),
+                st.sampled_from(TEXTS).flatmap(
+                    lambda t: st.integers(0, len(t)).map(lambda n: t[n:])
+                ),
                 st.text(max_size=30),
             ),
             max_size=5,
