@@ -62,7 +62,8 @@ _KINDS = (
 
 def _field(hit: Hit) -> Cause:
     field = hit["field"]
-    kind = next(words for words in _KINDS if words.replace(" ", "").lower() == hit["kind"].lower())
+    said = hit.match["kind"].lower()
+    kind = next(words for words in _KINDS if words.replace(" ", "").lower() == said)
     value = hit.said("value")
     code = "invalid/required" if kind == "Required value" else "invalid/value"
     for part, other in (

@@ -1,4 +1,4 @@
-"""However a known text is wrapped, quoted, coloured or put into a table, its causes stay the same."""
+"""However a known text is wrapped, quoted, coloured or set into a table: the causes are the same."""
 
 from __future__ import annotations
 
@@ -26,15 +26,14 @@ TEXTS = [
 
 
 def same(diagnosis: Diagnosis) -> list[tuple[object, ...]]:
-    """Causes without the blanks of quoted words: where a line ends, nobody can tell if one stood."""
+    """Causes without blanks: of a line's end nobody can tell whether one stood there."""
     return [
         (
             cause.reason,
             cause.who,
             re.sub(r"\s", "", cause.detail),
             cause.next,
-            [(e.what, e.observed if not isinstance(e.observed, str) else re.sub(r"\s", "", e.observed),
-              e.wanted) for e in cause.evidence],
+            [(e.what, re.sub(r"\s", "", str(e.observed)), e.wanted) for e in cause.evidence],
         )
         for cause in diagnosis.causes
     ]  # fmt: skip
