@@ -1,9 +1,10 @@
-"""``evaluate``: the one function that answers. Pure: documents, a cluster, a policy and a time in, a
-report out.
+"""``evaluate``: the one function that answers: documents, a cluster, a policy and a time in, a
+report out, and nothing else touched.
 
-Objects that the run brings along (a Namespace, a ResourceQuota …) count as applied before the first
-workload is judged, whatever their place in the input: controllers create pods after ``kubectl apply``
-has gone through all of it. Workloads are judged in input order, each on what the ones before left.
+Objects that the run brings along (a Namespace, a ResourceQuota …) count as applied before the
+first workload is judged, whatever their place in the input: controllers create pods after
+``kubectl apply`` has gone through all of it. Workloads are judged in input order, each on what the
+ones before it left.
 """
 
 from __future__ import annotations
@@ -14,56 +15,73 @@ from collections.abc import Iterable
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit import remedies, rules
+from kubectl_gpuadmit.admission import limit_range
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.judge import State, Terms, judge
 from kubectl_gpuadmit.kube.decode import decode_object
 from kubectl_gpuadmit.kube.manifests import Document
-from kubectl_gpuadmit.kube.objects import KubeObject
+from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.proposals import Case
 from kubectl_gpuadmit.rule import REGISTRY
-from kubectl_gpuadmit.verdict import Ref, Report, Skipped, Source, Verdict, unreadable
-
-APPLIED = frozenset(
-    {
-        "Namespace",
-        "ResourceQuota",
-        "LimitRange",
-        "PriorityClass",
-        "ServiceAccount",
-        "PersistentVolumeClaim",
-        "PersistentVolume",
-        "StorageClass",
-        "RuntimeClass",
-        "PodDisruptionBudget",
-        "Node",
-        "ResourceClaim",
-        "ResourceClaimTemplate",
-        "DeviceClass",
-        "ResourceSlice",
-        "ConfigMap",
-        "ClusterTrainingRuntime",
-        "TrainingRuntime",
-    }
+from kubectl_gpuadmit.verdict import (
+    Finding,
+    Ref,
+    Report,
+    Skipped,
+    Source,
+    Unknown,
+    Verdict,
+    unreadable,
 )
-"""Kinds that a run may bring along and that then count as part of the cluster."""
 
 CLUSTER_SCOPED = frozenset(
     {
-        "Namespace",
-        "PriorityClass",
-        "PersistentVolume",
-        "StorageClass",
-        "RuntimeClass",
-        "Node",
-        "DeviceClass",
-        "ResourceSlice",
         "ClusterTrainingRuntime",
+        "DeviceClass",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "MutatingWebhookConfiguration",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PriorityClass",
+        "ResourceSlice",
+        "RuntimeClass",
+        "StorageClass",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
     }
 )
+"""Applied kinds that live in no namespace."""
+
+APPLIED = CLUSTER_SCOPED | {
+    "ConfigMap",
+    "LimitRange",
+    "PersistentVolumeClaim",
+    "PodDisruptionBudget",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "ResourceQuota",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "TrainingRuntime",
+}
+"""Kinds that a run may bring along and that then count as part of the cluster."""
+
+CORE = frozenset({"ConfigMap", "LimitRange", "Namespace", "Node", "PersistentVolume"}) | {
+    "PersistentVolumeClaim",
+    "ResourceQuota",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+}
+"""Of these the ones of group ''; others use the same kinds for other things (Knative's Service)."""
 
 
 class _Item(Struct):
@@ -98,12 +116,13 @@ def evaluate(
         rules=tuple(REGISTRY[name] for name in sorted(REGISTRY)),
         kubernetes=kubernetes,
     )
-    items, skipped = _sort_out(documents, state, terms, namespace)
-    verdicts: list[Verdict] = []
+    items, verdicts, skipped = _sort_out(documents, state, terms, namespace)
     budget = remedies.Budget.for_cluster(cluster)
+    unsearched = 0
     for item in items:
         verdict, after = judge(item.workload, state, terms)
         if with_remedies and remedies.wanted(verdict):
+            unsearched += budget.left <= 0
             case = Case(item.document, item.workload, verdict, state, terms)
             found = remedies.search(case, namespace, budget)
             verdict = structs.replace(verdict, remedies=found)
@@ -115,12 +134,13 @@ def evaluate(
         workloads=tuple(verdicts),
         skipped=tuple(skipped),
         policy=policy.name,
+        unsearched=unsearched,
         asked=_asked(items, policy),
     )
 
 
 def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
-    """What the policy itself names, rules and static entries, and does not switch off everywhere."""
+    """Rules and static entries that the policy itself names and does not switch off everywhere."""
     named = [name for name in (*REGISTRY, *(e.rule for e in policy.static)) if policy.names(name)]
     places = {
         (item.workload.ref.namespace, policy.pool_of_pod(group.pod))
@@ -138,28 +158,30 @@ def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
 
 def _sort_out(
     documents: Iterable[Document | BadManifest], state: State, terms: Terms, namespace: str
-) -> tuple[list[_Item], list[Skipped]]:
-    """Workloads in order, all else with what became of it; what is applied, is applied to ``state``."""
+) -> tuple[list[_Item], list[Verdict], list[Skipped]]:
+    """Workloads in order, refusals of what the run brings along, and what became of all else.
+
+    What is applied, is applied to ``state``.
+    """
     items: list[_Item] = []
+    refused: list[Verdict] = []
     skipped: list[Skipped] = []
     pending: list[Document] = []
     for document in documents:
         if isinstance(document, BadManifest):
             skipped.append(unreadable(document))
-        elif _kind(document) in APPLIED:
+        elif _is_applied(document):
             try:
-                obj = decode_object(document)
-                apply(obj, state, namespace)
+                obj = _at_home(decode_object(document), namespace)
             except BadManifest as problem:
                 skipped.append(unreadable(problem))
+                continue
+            ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
+            findings, unknowns = apply(obj, state)
+            if findings:
+                refused.append(_refusal(ref, document.location, findings, unknowns))
             else:
-                skipped.append(
-                    Skipped(
-                        ref=Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name),
-                        location=document.location,
-                        treated="applied",
-                    )
-                )
+                skipped.append(Skipped(ref=ref, location=document.location, treated="applied"))
         else:
             pending.append(document)
     for document in pending:
@@ -177,16 +199,45 @@ def _sort_out(
             skipped.append(made)
         else:
             items.append(_Item(document, made))
-    return items, skipped
+    return items, refused, skipped
 
 
-def apply(obj: KubeObject, state: State, namespace: str) -> None:
-    """Adds an object that the run brings along, in ``namespace`` if it names none of its own."""
-    if not obj.namespace and obj.kind not in CLUSTER_SCOPED:
-        obj = structs.replace(obj, metadata=structs.replace(obj.metadata, namespace=namespace))
-    state.cluster.apply(obj)
-    state.ledger.apply(obj)
+def _at_home(obj: KubeObject, namespace: str) -> KubeObject:
+    """The object in ``namespace`` if it needs one and names none."""
+    if obj.namespace or obj.kind in CLUSTER_SCOPED:
+        return obj
+    return structs.replace(obj, metadata=structs.replace(obj.metadata, namespace=namespace))
 
 
-def _kind(document: Document) -> str:
-    return str(document.data.get("kind", ""))
+def apply(obj: KubeObject, state: State) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
+    """Adds an object that the run brings along, unless a LimitRange or a quota refuses it."""
+    findings: tuple[Finding, ...] = ()
+    if isinstance(obj, PersistentVolumeClaim):
+        findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
+    charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
+    if not findings and not charged:
+        state.cluster.apply(obj)
+    return (*findings, *charged), unknowns
+
+
+def _refusal(
+    ref: Ref, location: str, findings: tuple[Finding, ...], unknowns: tuple[Unknown, ...]
+) -> Verdict:
+    """The verdict on an object that makes no pods and is refused all the same."""
+    return Verdict(
+        ref=ref,
+        location=location,
+        pods=0,
+        gpus={},
+        admission="denied",
+        placement="unknown",
+        running="not-a-model",
+        blockers=tuple(dict.fromkeys(f.reason for f in findings)),
+        findings=findings,
+        unknowns=unknowns,
+    )
+
+
+def _is_applied(document: Document) -> bool:
+    kind = str(document.data.get("kind", ""))
+    return kind in APPLIED and (kind not in CORE or document.data.get("apiVersion") == "v1")

@@ -76,13 +76,15 @@ class Rule(Struct, frozen=True):
     reasons: Mapping[str, str]
     """Reason code -> its meaning in one sentence. Each code starts with the family."""
     needs: frozenset[str]
-    """Kinds whose absence from the source makes the answer unknown (``Cluster.knows``)."""
+    """Kinds whose absence from the source makes the answer unknown (``Cluster.knows``), always."""
     stage: Literal["mutate", "validate"]
     fidelity: Fidelity
     default_level: Level
     documentation: str
     settings: Mapping[str, Any]
     """Setting -> default."""
+    reads: frozenset[str] = frozenset()
+    """Kinds that it asks for only where the workload concerns it; it says what it misses."""
 
     def ask(self, ask: Ask, cluster: Cluster, settings: Mapping[str, Any]) -> Iterator[Found]:
         return self.function(ask, cluster, **settings)
@@ -97,6 +99,7 @@ def rule(
     *,
     reasons: Mapping[str, str],
     needs: frozenset[str] | set[str] = frozenset(),
+    reads: frozenset[str] | set[str] = frozenset(),
     stage: Literal["mutate", "validate"] = "validate",
     fidelity: Fidelity = "modelled",
     level: Level = "off",
@@ -124,6 +127,7 @@ def rule(
             default_level=level,
             documentation=documentation,
             settings=settings,
+            reads=frozenset(reads),
         )
         return function
 

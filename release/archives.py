@@ -112,18 +112,25 @@ def collect(tree: Path, platform: str, pythons: list[str]) -> None:
         pip("--target", str(lib / python), "--python-version", python, *kind)
         for scripts in ("bin", "Scripts"):
             shutil.rmtree(lib / python / scripts, ignore_errors=True)
-    common = lib / "common"
-    common.mkdir()
-    first = lib / pythons[0]
-    for entry in sorted(first.iterdir()):
-        twins = [lib / python / entry.name for python in pythons]
-        if len({fingerprint(twin) for twin in twins}) == 1:
-            shutil.move(entry, common)
-            for twin in twins[1:]:
-                shutil.rmtree(twin) if twin.is_dir() else twin.unlink()
+    common = share(lib, pythons)
     pip("--target", str(common), "--no-deps", "--upgrade", str(ROOT))
     for scripts in ("bin", "Scripts"):
         shutil.rmtree(common / scripts, ignore_errors=True)
+
+
+def share(lib: Path, pythons: list[str]) -> Path:
+    """Moves to lib/common what is the same for every Python and not compiled, even for one Python
+    alone: the launcher knows by lib/3.N whom the archive serves."""
+    common = lib / "common"
+    common.mkdir()
+    for entry in sorted((lib / pythons[0]).iterdir()):
+        twins = [lib / python / entry.name for python in pythons]
+        prints = {fingerprint(twin) for twin in twins}
+        if len(prints) == 1 and not prints.pop().startswith("compiled"):
+            shutil.move(entry, common)
+            for twin in twins[1:]:
+                shutil.rmtree(twin) if twin.is_dir() else twin.unlink()
+    return common
 
 
 def locked_for(platform: str, lock: str) -> str:

@@ -77,7 +77,15 @@ def test_any_text_is_a_time_or_an_error(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0s"), (59.6, "1m"), (5400, "1h30m"), (90061, "1d1h"), (43201, "12h"), (172800, "2d"), (-60, "1m")],
+    [
+        (0, "0s"),
+        (59.6, "1m"),
+        (5400, "1h30m"),
+        (90061, "1d1h"),
+        (43201, "12h"),
+        (172800, "2d"),
+        (-60, "1m"),
+    ],
 )
 def test_a_length_of_time_is_spelled_in_two_units(seconds: float, text: str) -> None:
     assert times.spell(dt.timedelta(seconds=seconds)) == text

@@ -15,6 +15,7 @@ from kubectl_gpuadmit.cli.problems import say, tell_unreadable
 from kubectl_gpuadmit.cli.progress import Progress
 from kubectl_gpuadmit.cli.question import Question
 from kubectl_gpuadmit.errors import BadInput, NothingChecked
+from kubectl_gpuadmit.render.wording import plural
 from kubectl_gpuadmit.verdict import Report, Source, Verdict
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def evaluated(question: Question) -> Answer:
         ]
         progress.step(f"reading the snapshot {question.snapshot}")
         snapshot = load_snapshot(question.snapshot)
-        progress.step(f"judging {len(documents):,} documents")
+        progress.step(f"judging {plural(len(documents), 'document')}")
         version: dict[str, Any] = {"kubernetes": question.kubernetes} if question.kubernetes else {}
         report = evaluate(
             documents,
@@ -104,7 +105,7 @@ def _policy(path: str) -> Policy:
     from kubectl_gpuadmit.policy.load import load_policy
 
     raw, name = policy_file(path)
-    return load_policy(raw, name, catalogue=catalogue())
+    return load_policy(raw, name, catalogue=catalogue)
 
 
 def policy_file(path: str) -> tuple[bytes, str]:

@@ -34,7 +34,7 @@ def lint(files: Files, snapshot: Snapshot = "") -> int:
     code = EXIT_CLEAR
     for file in files:
         found = problems_of(
-            *policy_file(file), now=dt.datetime.now(dt.UTC), cluster=cluster, catalogue=catalogue()
+            *policy_file(file), now=dt.datetime.now(dt.UTC), cluster=cluster, catalogue=catalogue
         )
         errors = [problem for problem in found if problem.severity == "error"]
         for problem in found:

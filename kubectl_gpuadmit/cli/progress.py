@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.status import Status
 
-Item = TypeVar("Item")
 AFTER_SECONDS = 1.0
 
 
@@ -53,13 +51,6 @@ class Progress:
             self._doing = clean(doing)
             if self._status:
                 self._status.update(self._line())
-
-    def count(self, items: Iterable[Item], doing: str) -> Iterator[Item]:
-        """The items, counted on the line as they are taken."""
-        for number, item in enumerate(items, 1):
-            if number % 50 == 1:
-                self.step(f"{doing} {number:,}")
-            yield item
 
     def _line(self) -> str:
         from rich.markup import escape

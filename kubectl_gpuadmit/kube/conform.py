@@ -1,10 +1,11 @@
-"""Plain data against a struct as the API server's decoder sees it: nulls, whole floats, wrong types.
+"""Plain data against a struct as the API server's decoder sees it: nulls, whole floats, misfits.
 
-msgspec alone says neither which map key is at fault nor that ``null`` is no error in Kubernetes. This
-walk runs only where msgspec has refused something, so that it may be slow and exact.
+msgspec alone says neither which map key is at fault nor that ``null`` is no error in Kubernetes.
+This walk runs only where msgspec has refused something, so that it may be slow and exact.
 
-Go's rules (encoding/json and k8s.io/api types): ``null`` leaves a field at its zero value: absent in a
-struct, "" or 0 as a map's value or a list's element. A whole number written as ``2.0`` is an integer.
+Go's rules (encoding/json and k8s.io/api types): ``null`` leaves a field at its zero value:
+absent in a struct, "" or 0 as a map's value or a list's element. A whole number may be written
+``2.0``: kubectl sends it on as 2.
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ class _Walk:
     ) -> Any:
         options = [t for t in kind.types if not isinstance(t, inspect.NoneType)]
         if data is None:
-            return None if len(options) < len(kind.types) else _zero(options[0])
+            if len(options) < len(kind.types):
+                return None
+            numeric = [t for t in options if isinstance(t, inspect.IntType)]
+            return _zero((numeric or options)[0])  # of a quantity, 0
         if len(options) == 1:
             return self.fit(data, options[0], path, field)
         structs = [t for t in options if isinstance(t, inspect.StructType)]
@@ -101,11 +105,8 @@ class _Walk:
             inner = f"{field}.{name}" if field else name
             if name in data:
                 value = self.fit(data[name], member.type, (*path, name), inner)
-                if (
-                    (data[name] is None
-                    and value is None)
-                    or (data[name] is None
-                    and not member.required)
+                if (data[name] is None and value is None) or (
+                    data[name] is None and not member.required
                 ):
                     del fitted[name]
                 else:

@@ -1,10 +1,10 @@
 """Plain data or JSON -> the structs of ``objects``; a wrong type is one error with its place.
 
 Which struct: that of the kind if the object's API group is the kind's own (``Event`` of v1, not of
-events.k8s.io; ``Node`` of v1, not of longhorn.io). Everything else is ``Generic``, under its kind, or
-under ``Kind.group`` where the bare name is one that a struct has: so ``Cluster.every("Node")`` holds
-Kubernetes' nodes alone. The version within a group does not matter: the fields that are read are the
-same in all of them.
+events.k8s.io; ``Node`` of v1, not of longhorn.io). Everything else is ``Generic``, under its kind,
+or under ``Kind.group`` where the bare name is one that a struct has: so ``Cluster.every("Node")``
+holds Kubernetes' nodes alone. The version within a group does not matter: the fields that are read
+are the same in all of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -48,16 +48,20 @@ def group_of(api_version: str) -> str:
 
 
 def kind_name(api_version: str, kind: str) -> str:
-    """The name under which objects of this kind are indexed: ``Node``, ``Node.longhorn.io``, ``Job``."""
+    """The name under which objects of this kind are indexed: ``Node``, ``Node.longhorn.io``."""
     group = group_of(api_version)
-    return f"{kind}.{group}" if kind in GROUPS and api_version and group != GROUPS[kind] else kind
+    return (
+        f"{kind}.{group or 'core'}"
+        if kind in GROUPS and api_version and group != GROUPS[kind]
+        else kind
+    )
 
 
 def convert(data: Any, type: type[T], *, document: Document | None = None, pointer: str = "") -> T:
     """Plain data as ``type``. ``pointer`` says where in the document the data lies.
 
-    Raises BadManifest (``wrong-type``) with the field as Kubernetes writes it, the line and column of
-    that field if the document is given, what was expected and what was found.
+    Raises BadManifest (``wrong-type``) with the field as Kubernetes writes it, the line and column
+    of that field if the document is given, what was expected and what was found.
     """
     try:
         return msgspec.convert(data, type)
@@ -144,7 +148,7 @@ def _identity(data: dict[str, Any], document: Document | None) -> tuple[str, str
     )
 
 
-# -- whole files at once --------------------------------------------------------------------------------
+# -- whole files at once ---------------------------------------------------------------------------
 
 
 class _Head(Struct):
@@ -180,10 +184,10 @@ def _list_decoder(item: Any) -> msgspec.json.Decoder[Any]:
 def decode_bulk(raw: bytes, file: str) -> tuple[list[KubeObject], set[str]]:
     """Every object of a file, and the kinds that it exported, also those without an object.
 
-    The fast way in for big JSON Lists: one pass over the bytes where all kinds have a struct, item by
-    item where others are among them. YAML, JSON in a row and whatever the fast way stumbles over go
-    through ``manifests``. A holder of objects that is no List itself (our Snapshot) comes first, as a
-    Generic without its items. Raises BadManifest at the first thing that cannot be read.
+    The fast way in for big JSON Lists: one pass over the bytes where all kinds have a struct, item
+    by item where others are among them. YAML, JSON in a row and whatever the fast way stumbles over
+    go through ``manifests``. A holder of objects that is no List itself (our Snapshot) comes first,
+    as a Generic without its items. Raises BadManifest at the first thing that cannot be read.
     """
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if raw[:256].lstrip()[:1] == b"{":
@@ -230,7 +234,7 @@ def _one_pass(raw: bytes) -> tuple[list[KubeObject], set[str]] | None:
     """A List of objects that all have a struct, or None where that does not work out."""
     peek = _LIST_KIND.search(raw, 0, 500) or _LIST_KIND.search(raw, max(len(raw) - 500, 0))
     named = peek[1].decode() if peek else ""
-    if named and named not in KNOWN_KINDS or _mixed(raw):
+    if (named and named not in KNOWN_KINDS) or _mixed(raw):
         return None
     try:
         head = _list_decoder(KNOWN_KINDS[named] if named else AnyKnown).decode(raw)
@@ -249,7 +253,7 @@ def _one_pass(raw: bytes) -> tuple[list[KubeObject], set[str]] | None:
 
 
 def _items(head: _Head) -> list[KubeObject]:
-    """The items of a List; those of a typed one get its kind and apiVersion where they name none."""
+    """The items of a List; those of a typed one that name no kind get the list's."""
     kind, version = head.kind or "", head.apiVersion or ""
     named = kind.removesuffix("List") if kind.endswith("List") else ""
     inherited = (version, named) if named else ("", "")
@@ -266,14 +270,14 @@ def _are_objects(items: list[Raw]) -> bool:
 def _with_holder(
     raw: bytes, head: Any, objects: list[KubeObject]
 ) -> tuple[list[KubeObject], set[str]]:
-    """Adds what the List itself tells: the kind of its items, or its own fields if it is no List."""
+    """Adds what the List itself tells: the kind of its items; its own fields if it is no List."""
     kind, version = head.kind or "", head.apiVersion or ""
-    known = {obj.kind for obj in objects}
     if not kind.endswith("List"):
         fields = _decoder(dict[str, Raw]).decode(raw)
         data = {k: _decoder(Any).decode(v) for k, v in fields.items() if k != "items"}
         objects = [_from_data(data, None), *objects]
-    elif kind != "List":
+    known = {obj.kind for obj in objects}
+    if kind.endswith("List") and kind != "List":
         known.add(kind_name(version, kind.removesuffix("List")))
     return objects, known
 
@@ -290,10 +294,7 @@ def _all_fit(objects: Iterable[KubeObject]) -> bool:
 def _from_raw(item: Raw, api_version: str = "", kind: str = "") -> KubeObject:
     """One object. ``api_version`` and ``kind`` hold where it names neither."""
     found = _IDENTITY.match(item)
-    if found:
-        head = _Item(found[1].decode(), found[2].decode())
-    else:
-        head = _decoder(_Item).decode(item)
+    head = _Item(found[1].decode(), found[2].decode()) if found else _decoder(_Item).decode(item)
     if not head.kind and not head.apiVersion and kind:
         head = _Item(api_version, kind)
     struct = KNOWN_KINDS.get(head.kind or "")

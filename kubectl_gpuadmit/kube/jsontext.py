@@ -1,7 +1,7 @@
-"""JSON texts as plain data with places: several documents in a row, duplicate keys, offsets of fields.
+"""JSON texts as plain data with places: several in a row, duplicate keys, offsets of fields.
 
-Numbers become what the API's JSON reader makes of them, int64 or float64, and whole floats integers,
-as kubectl would send them on. Knows nothing of Kubernetes objects.
+Numbers become what the API's JSON reader makes of them, int64 or float64, and whole floats
+integers, as kubectl would send them on. Knows nothing of Kubernetes objects.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_gpuadmit.kube.yaml11 import MAX_DEPTH, Note, Place, escape
+from kubectl_gpuadmit.kube.yaml11 import MAX_DEPTH, Note, escape
+from kubectl_gpuadmit.kube.yaml_scalars import Place
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
@@ -34,7 +35,7 @@ class JsonError(Exception):
 
 
 class Decoder:
-    """Reads one value at a time; ``doubled`` says whether an object of the last one repeated a key."""
+    """Reads one value at a time; ``doubled`` says whether an object in it repeated a key."""
 
     def __init__(self) -> None:
         self.doubled = False
@@ -115,7 +116,7 @@ def _too_deep(value: Any) -> bool:
 
 
 def _clean(value: Any) -> Any:
-    """Half a surrogate pair (``\\ud800``) becomes U+FFFD, as in Go: no text could be printed else."""
+    """Half a surrogate pair (``\\ud800``) becomes U+FFFD, as in Go; it could not be printed."""
     if isinstance(value, str):
         return _LONE.sub("\ufffd", value)
     if isinstance(value, list):
@@ -133,8 +134,6 @@ def _explained(problem: json.JSONDecodeError, text: str) -> JsonError:
     hint = ""
     if "{{" in text[:100_000] or "${" in text[offset : offset + 2]:
         hint = "render the template first: helm template, kustomize build or envsubst"
-    elif said.startswith("expecting property name") or text[offset] in "]}":
-        hint = "is there a comma too many before it?"
     elif said.startswith("expecting ',' delimiter"):
         hint = "is a comma missing before it?"
     return JsonError(f"not JSON: {said}", offset, hint)

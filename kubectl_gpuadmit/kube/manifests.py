@@ -5,8 +5,8 @@ decoder.go): YAML documents between ``---`` lines, JSON documents in a row, List
 Kubernetes field: any mapping is a Document, and whether it is an object is for ``decode`` to say.
 
 Rules of this module
-1. A broken document does not stop the others, and nothing is dropped in silence: what kubectl passes
-   over (the first of two equal keys, text after ``...``) is a warning.
+1. A broken document does not stop the others, and nothing is dropped in silence: what kubectl
+   passes over (the first of two equal keys, text after ``...``) is a warning.
 2. Only lines that begin with ``---`` part documents. After it kubectl takes nothing but a comment.
 3. A ``List``, any kind that ends so and has ``items``, and whatever holds whole objects in
    ``items`` is taken apart, also inside another. Items of a typed list (PodList) that name neither
@@ -25,17 +25,19 @@ from msgspec import Struct, field, structs
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube import jsontext, yaml11
 from kubectl_gpuadmit.kube.jsontext import JsonError
-from kubectl_gpuadmit.kube.yaml11 import Note, Place, YamlError
+from kubectl_gpuadmit.kube.source import Source
+from kubectl_gpuadmit.kube.yaml11 import Note
+from kubectl_gpuadmit.kube.yaml_scalars import Place, YamlError
 from kubectl_gpuadmit.verdict import Evidence, Finding
 
 REASONS = {
     "manifest/duplicate-key": (
-        "A mapping has the same key twice; kubectl keeps the last one without a word, strict decoders "
-        "refuse the file. Remove one of the two."
+        "A mapping has the same key twice; kubectl keeps the last one without a word, strict "
+        "decoders refuse the file. Remove one of the two."
     ),
     "manifest/merge-override": (
-        "A YAML merge (<<) overrides a key above it in kubectl, while most YAML readers keep that key. "
-        "Write << first in its mapping."
+        "A YAML merge (<<) overrides a key above it in kubectl, while most YAML readers keep that "
+        "key. Write << first in its mapping."
     ),
     "manifest/ignored-text": (
         "Text follows the end marker (...) of a YAML document; kubectl does not read it. "
@@ -44,48 +46,8 @@ REASONS = {
 }
 
 _SEPARATOR = re.compile(rb"^---(.*)$", re.MULTILINE)
+_JSON_LINE = re.compile(r'\n\{(?=\s*")')
 _WORDS = {"": "empty", str: "text", list: "a list", bool: "true or false", int: "a number"}
-
-
-class Source:
-    """The text of one document, which finds the places of its fields on demand."""
-
-    __slots__ = ("_places", "base", "offset", "place", "text", "yaml")
-
-    def __init__(
-        self,
-        place: Place,
-        *,
-        yaml: bytes | None = None,
-        text: str = "",
-        offset: int = 0,
-        base: str = "",
-    ) -> None:
-        self.place = place
-        """Of the text's beginning in its file, from 0."""
-        self.yaml = yaml
-        self.text = text
-        self.offset = offset
-        self.base = base
-        """Pointer, from the top-level document, of what the text holds."""
-        self._places: dict[str, Place] | None = None
-
-    def find(self, pointer: str) -> Place:
-        """Place of a field by its pointer from the top-level document, or of what there is of it."""
-        steps = pointer.removeprefix(self.base)
-        if self.yaml is None:
-            path = [s.replace("~1", "/").replace("~0", "~") for s in steps.split("/")[1:]]
-            at, _ = jsontext.find(self.text, self.offset, path)
-            return jsontext.moved(self.text, self.offset, at, self.place)
-        if self._places is None:
-            self._places = yaml11.places(self.yaml)
-        while steps and steps not in self._places:
-            steps = steps.rpartition("/")[0]
-        return self.shift(self._places.get(steps, (0, 0)))
-
-    def shift(self, at: Place) -> Place:
-        line, column = at
-        return self.place[0] + line, column + (self.place[1] if line == 0 else 0)
 
 
 class Document(Struct):
@@ -111,8 +73,9 @@ class Document(Struct):
     def position(self, pointer: str) -> tuple[int, int]:
         """Line and column, from 1, of the field that an RFC 6901 pointer into ``data`` names.
 
-        A key's place is its own first character, a list element's that of its content. For a field
-        that the text does not hold (absent, or brought in by an alias) it is the nearest one around.
+        A key's place is its own first character, a list element's that of its content. For a
+        field that the text does not hold (absent, or brought in by an alias) it is the nearest one
+        around.
         """
         if self.source is None:
             return self.line, 1
@@ -134,8 +97,8 @@ class Root(Struct):
 def read_documents(raw: bytes, file: str) -> Iterator[Document | BadManifest]:
     """Every document of a file in order; empty ones and those of comments alone are left out.
 
-    A broken document comes as a BadManifest in its place, not raised. ``file`` is what messages call
-    it. Compressed input is not unpacked here.
+    A broken document comes as a BadManifest in its place, not raised. ``file`` is what messages
+    call it. Compressed input is not unpacked here.
     """
     index = 0
     for root in read_roots(raw, file):
@@ -163,14 +126,14 @@ def read_roots(raw: bytes, file: str) -> Iterator[Root | BadManifest]:
 
 
 def is_list(data: dict[str, Any]) -> bool:
-    """Whether an object holds others: kind ``List``, another that ends so and has items, or any whose
-    items all name their kind and apiVersion.
+    """Whether an object holds others: kind ``List``, another that ends so and has items, or any
+    whose items all name their kind and apiVersion.
     """
     kind, items = data.get("kind"), data.get("items")
     if not isinstance(kind, str):
         return False
     if kind.endswith("List"):
-        return kind == "List" or "items" in data and isinstance(items, list | None)
+        return kind == "List" or ("items" in data and isinstance(items, list | None))
     return (
         isinstance(items, list)
         and bool(items)
@@ -182,19 +145,19 @@ def _not_text(raw: bytes, file: str) -> BadManifest | None:
     def refuse(message: str, hint: str) -> BadManifest:
         return BadManifest("not-text", message, file=file, line=1, hint=hint)
 
+    if raw[:2] == b"\x1f\x8b" or raw[:4] in (b"\x28\xb5\x2f\xfd", b"PK\x03\x04"):
+        return refuse("this is compressed data, not a manifest", "unpack it first")
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or (b"\0" in raw[:4] and raw[:4].strip(b"\0")):
         return refuse(
             "this is UTF-16 or UTF-32 text, which kubectl does not read document by document",
             "save it as UTF-8; in PowerShell: … | Out-File -Encoding utf8",
         )
-    if raw[:2] == b"\x1f\x8b" or raw[:4] in (b"\x28\xb5\x2f\xfd", b"PK\x03\x04"):
-        return refuse("this is compressed data, not a manifest", "unpack it first")
     if b"\0" in raw:
         return refuse("this is binary data, not a manifest", "name a YAML or JSON file")
     return None
 
 
-# -- YAML ---------------------------------------------------------------------------------------------
+# -- YAML ------------------------------------------------------------------------------------------
 
 
 def _yaml_documents(raw: bytes, file: str, place: Place) -> Iterator[Root | BadManifest]:
@@ -267,7 +230,7 @@ def _no_mapping(value: Any, file: str, line: int) -> BadManifest:
     )
 
 
-# -- JSON ---------------------------------------------------------------------------------------------
+# -- JSON ------------------------------------------------------------------------------------------
 
 
 def _json_documents(raw: bytes, file: str) -> Iterator[Root | BadManifest]:
@@ -301,14 +264,15 @@ def _json_documents(raw: bytes, file: str) -> Iterator[Root | BadManifest]:
             # kubectl still takes the stream for YAML after at most one document of JSON
             if problem.syntax and count < 2:
                 found = list(_yaml_documents(text[at:].encode(), file, place))
-                if len(found) != 1 or not isinstance(found[0], BadManifest):
+                refs = [one.ref if isinstance(one, BadManifest) else "" for one in found]
+                if refs != ["bad-yaml"]:
                     yield from found
                     return
             yield error
-            again = text.find("\n{", problem.offset)
-            if again < 0:
+            again = _JSON_LINE.search(text, problem.offset)
+            if again is None:
                 return
-            place, at = (jsontext.moved(text, at, again + 1, place), again + 1)
+            place, at = (jsontext.moved(text, at, again.end() - 1, place), again.end() - 1)
             count = 2
             continue
         if not isinstance(value, dict):
@@ -323,7 +287,7 @@ def _json_documents(raw: bytes, file: str) -> Iterator[Root | BadManifest]:
         at = following
 
 
-# -- Lists and warnings -------------------------------------------------------------------------------
+# -- Lists and warnings ----------------------------------------------------------------------------
 
 
 def documents_of(root: Root, file: str) -> Iterator[Document | BadManifest]:
@@ -393,7 +357,7 @@ def _taken_apart(
 
 
 def _sources(items: list[Any], pointer: str, root: Root, source: Source) -> Iterator[Source]:
-    """Where each item's text is: JSON items are found one after another, so that a place costs one."""
+    """Where each item's text is. JSON items are found one after another, each from the last."""
     if source.yaml is not None:
         yield from [source] * len(items)
         return
@@ -425,9 +389,7 @@ def _warning(note: Note, outer: str, file: str) -> Finding:
         case "duplicate-key":
             detail = f"key {note.key} is written twice in one mapping; kubectl keeps the last"
         case "merge-override":
-            detail = (
-                f"<< overrides the key {note.key} above it in kubectl, not in other YAML readers"
-            )
+            detail = f"<< overrides the key {note.key} above it, but not in most other YAML readers"
         case _:
             detail = "the text after the end marker ... is not read by kubectl"
     return Finding(

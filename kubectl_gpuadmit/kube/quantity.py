@@ -10,8 +10,9 @@ Rules of this module
 3. Kubernetes keeps an amount in one of two forms, an int64 with a scale (short texts) or a big
    decimal (``scale`` is None: long texts, fractions of Ki, Mi …). ``Value()`` differs between them
    where it cannot be exact: the int64 rounds away from zero and gives 0, or for some scales the low
-   64 bits, on overflow; the decimal rounds towards plus infinity and keeps the low 64 bits. So
-   ``memory: 10E`` counts as 0 bytes in Kubernetes, and here.
+   64 bits, on overflow; the decimal adds one to the truncated number, also to a negative one
+   (``-1.1Ki`` is -1125), and keeps the low 64 bits. So ``memory: 10E`` counts as 0 bytes in
+   Kubernetes, and here.
 4. The documented cap of 2**63-1 holds for binary suffixes alone: that is what the code does.
 5. Narrower than Kubernetes in one place: exponents beyond ±1000 and texts beyond 1,000 characters
    are refused. The API would accept them, and compute for minutes on some.

@@ -1,47 +1,44 @@
 """One YAML document as the plain data that kubectl would send; knows nothing of Kubernetes objects.
 
-kubectl turns YAML into JSON with sigs.k8s.io/yaml v1.6.0 (go.yaml.in/yaml v2.4.4: resolve.go, decode.go),
-and that is what this module does, value for value:
+kubectl turns YAML into JSON with sigs.k8s.io/yaml v1.6.0 (go.yaml.in/yaml v2.4.4: resolve.go,
+decode.go), and that is what this module does, value for value, compared with it on generated texts:
 
-1. YAML 1.1 words are booleans (``yes``, ``on``, ``n``), ``017`` and ``0o17`` are 15, ``1_000`` is 1000,
-   there are no base-60 numbers, and dates stay text.
-2. A number ends up as an int64 or a float64, as JSON has it: ``8.0`` is 8, what exceeds int64 is a float.
+1. YAML 1.1 words are booleans (``yes``, ``on``, ``n``), ``017`` and ``0o17`` are 15, ``1_000`` is
+   1000, there are no base-60 numbers, and dates stay text.
+2. A number ends up as an int64 or a float64, as JSON has it: ``8.0`` is 8, what exceeds int64 is a
+   float.
 3. Keys become text: ``1:`` is ``"1"``, ``on:`` is ``"true"``. Null, collections and integers beyond
    int64 are no keys.
 4. ``<<`` is applied where it stands: it overrides keys above it, keys below override it.
-5. The last of two equal keys wins. kubectl does so in silence (only strict decoders refuse it), so this
-   is a note, never an error.
-6. Aliases are copied out, with go-yaml's bound on what they may grow to; a value that contains itself is
-   an error.
+5. The last of two equal keys wins. kubectl does so in silence (sigs.k8s.io/yaml Unmarshal; only its
+   UnmarshalStrict and other strict decoders refuse it), so this is a note, never an error.
+6. Aliases are copied out, with go-yaml's bound on what they may grow to; a value that contains
+   itself is an error.
 
-Events come from libyaml through PyYAML, without nodes in between: no recursion, and the same speed as
-PyYAML's C loader. Places are counted in a second pass, only when they are asked for.
+Events come from libyaml through PyYAML, without nodes in between: no recursion, and faster than
+PyYAML's C loader. Places are counted in a second pass, only when they are asked for. Where libyaml
+and go-yaml's own copy of it part, libyaml has the say: ``[a:]`` is an error here and a mapping
+there, ``! 12`` is a number here and text there, ``\\/`` is an escape here and an error there.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
-import struct
 from typing import Any
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.kube.yaml_scalars import (
+    LONG_TAG,
+    Place,
+    YamlError,
+    in_json,
+    key_text,
+    resolve,
+    tagged,
+)
+
 MAX_DEPTH = 250
 """Deepest nesting read. Kubernetes allows more; whoever walks the data should not need to care."""
-
-Place = tuple[int, int]
-"""(line, column), both from 0, as libyaml counts them."""
-
-
-class YamlError(Exception):
-    """A document that cannot be read. ``str()`` is one sentence; ``at`` where it was noticed."""
-
-    def __init__(self, message: str, at: Place, hint: str = "") -> None:
-        super().__init__(message)
-        self.at = at
-        self.hint = hint
 
 
 class Note(Struct, frozen=True):
@@ -66,130 +63,13 @@ class Loaded(Struct, frozen=True):
 
 _MISSING: Any = object()
 _MERGE: Any = object()
-_LONG_TAG = "tag:yaml.org,2002:"
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_DOT_FLOAT = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
-_INT = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
-_WORDS: dict[str, bool | float | None] = {
-    **dict.fromkeys(
-        ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True
-    ),
-    **dict.fromkeys(
-        ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False
-    ),
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
-}
-_NUMERIC = frozenset("+-.0123456789")
-
-
-def resolve(text: str) -> str | bool | int | float | None:
-    """A plain scalar as go-yaml reads it, before it becomes JSON: floats stay floats."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if text[0] not in _NUMERIC:
-        return text
-    if text[0] == ".":
-        return _float(text, text) if _DOT_FLOAT.fullmatch(text) else text
-    plain = text.replace("_", "")
-    whole = _INT.fullmatch(plain)
-    if whole and len(plain) <= 80:
-        sign, hexadecimal, binary, octal, decimal = whole.groups()
-        number = int(hexadecimal or binary or octal or decimal, _base(whole))
-        if -(2**63) <= (-number if sign == "-" else number) < 2**63:
-            return -number if sign == "-" else number
-        if number < 2**64 and not sign:
-            return number
-    return _float(plain, text) if _FLOAT.fullmatch(plain) else text
-
-
-def _base(match: re.Match[str]) -> int:
-    return 16 if match[2] else 2 if match[3] else 8 if match[4] else 10
-
-
-def _float(text: str, instead: str) -> float | str:
-    """A float64; a text that is out of its range stays text, as strconv.ParseFloat fails there."""
-    number = float(text)
-    return instead if number in (float("inf"), float("-inf")) else number
-
-
-def in_json(value: Any, at: Place) -> Any:
-    """A resolved scalar as it comes back from JSON: whole floats are integers, large ones floats."""
-    if type(value) is float:
-        if value != value or value in (float("inf"), float("-inf")):
-            raise YamlError(f"{value} is not a number that JSON can carry", at, "quote it")
-        return int(value) if value.is_integer() and abs(value) < 2**63 else value
-    if type(value) is int and value >= 2**63:
-        return float(value)
-    return value
-
-
-def key_text(value: Any, at: Place) -> str:
-    """A key as text. Raises YamlError for what sigs.k8s.io/yaml does not take as a key."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int) and value < 2**63:
-        return str(value)
-    if isinstance(value, float):
-        return _float_key(value)
-    what = "an empty key" if value is None else f"the key {value}"
-    raise YamlError(f"{what} cannot be used in a manifest", at, "quote it if text was meant")
-
-
-def _float_key(value: float) -> str:
-    """strconv.FormatFloat(value, 'g', -1, 32): shortest digits of the float32."""
-    try:
-        (single,) = struct.unpack("f", struct.pack("f", value))
-    except OverflowError:
-        single = float("inf") if value > 0 else float("-inf")
-    if single != single:
-        return ".nan"
-    if single in (float("inf"), float("-inf")):
-        return ".inf" if single > 0 else "-.inf"
-    text = ""
-    for precision in range(9):
-        text = f"{single:.{precision}e}"
-        if struct.unpack("f", struct.pack("f", float(text)))[0] == single:
-            break
-    digits, _, power = text.partition("e")
-    exponent = int(power)
-    if exponent < -4 or exponent >= 6:
-        return f"{digits}e{exponent:+03d}"
-    decimals = max(len(digits.lstrip("-").replace(".", "")) - 1 - exponent, 0)
-    return f"{float(text):.{decimals}f}"
-
-
-def _tagged(tag: str, text: str, at: Place) -> Any:
-    """A scalar with an explicit tag: ``!!str 1`` is text; a tag of one's own changes nothing."""
-    short = tag.removeprefix(_LONG_TAG) if tag.startswith(_LONG_TAG) else ""
-    if short == "binary":
-        try:
-            return base64.b64decode(text, validate=False).decode("utf-8", "replace")
-        except (binascii.Error, ValueError):
-            raise YamlError("!!binary is not valid base64", at) from None
-    wanted: dict[str, tuple[type, ...]] = {
-        "bool": (bool,),
-        "int": (int,),
-        "float": (float, int),
-        "null": (type(None),),
-    }
-    if short not in wanted:
-        return text
-    value = resolve(text)
-    if type(value) not in wanted[short]:
-        raise YamlError(f"{text!r} cannot be read as !!{short}", at)
-    return float(value) if short == "float" and isinstance(value, int) else value
 
 
 class _Aliases:
     """Anchored values, and go-yaml's bound on how far aliases may blow a document up.
 
-    Source: decode.go, allowedAliasRatio: 99 % of up to 400,000 values may come from aliases, falling
-    to 10 % of 4,000,000.
+    Source: decode.go, allowedAliasRatio: 99 % of up to 400,000 values may come from aliases,
+    falling to 10 % of 4,000,000.
     """
 
     def __init__(self) -> None:
@@ -246,6 +126,10 @@ def load(raw: bytes) -> Loaded | None:
         return _load(_events(raw))
     except yaml.YAMLError as problem:
         raise translated(problem, raw) from None
+    except YamlError as problem:
+        if b"{{" in raw:
+            problem.hint = _RENDER
+        raise
 
 
 def _load(parser: Any) -> Loaded | None:
@@ -286,11 +170,11 @@ def _load(parser: Any) -> Loaded | None:
                     key = known
                 elif event.tag is None:
                     key = text
-                elif event.tag == _LONG_TAG + "merge" and text == "<<":
+                elif event.tag == LONG_TAG + "merge" and text == "<<":
                     key = _MERGE
                     continue
                 else:
-                    key = key_text(_tagged(event.tag, text, _mark(event)), _mark(event))
+                    key = key_text(tagged(event.tag, text, _mark(event)), _mark(event))
                 if key in box and key not in merged.get(id(box), ()):
                     path = _path(stack, key)
                     notes.append(Note("duplicate-key", path, _mark(event), key))
@@ -302,7 +186,7 @@ def _load(parser: Any) -> Loaded | None:
             elif event.tag is None:
                 value = text
             else:
-                value = in_json(_tagged(event.tag, text, _mark(event)), _mark(event))
+                value = in_json(tagged(event.tag, text, _mark(event)), _mark(event))
             if event.anchor is not None:
                 anchors[event.anchor] = value
         elif kind is ev.MappingStartEvent or kind is ev.SequenceStartEvent:
@@ -412,7 +296,7 @@ def escape(step: str) -> str:
 
 
 def places(raw: bytes) -> dict[str, Place]:
-    """RFC 6901 pointer -> where the key, or the list element, begins. ``raw`` is one that ``load`` reads.
+    """RFC 6901 pointer -> where the key, or the list element, begins. ``load`` has read ``raw``.
 
     Of two equal keys the last counts. What an alias or ``<<`` brings in has no place of its own.
     """
@@ -462,23 +346,41 @@ def places(raw: bytes) -> dict[str, Place]:
             return found
 
 
+_RENDER = "render it first: helm template, kustomize build or envsubst"
 _CUT = "the document ends in the middle of a value: was the file cut?"
 _ALIGN = "compare its indentation with the lines above"
-_SAYINGS = (
-    ("found character that cannot start any token", "this character cannot begin a value", "quote the value"),
-    ("mapping values are not allowed", "a key is not expected here", _ALIGN + "; quote a text with ': '"),
-    ("did not find expected key", "a key was expected here", _ALIGN),
-    ("did not find expected '-' indicator", "a list element (- …) was expected here", _ALIGN),
-    ("could not find expected ':'", "this line has no ':' after its key", _ALIGN),
-    ("block sequence entries are not allowed", "a list element is not expected here", _ALIGN),
-    ("found unexpected end of stream", _CUT, ""),
-    ("did not find expected ',' or '}'", "a mapping in braces is not closed", "add } or ,"),
-    ("did not find expected ',' or ']'", "a list in brackets is not closed", "add ] or ,"),
-    ("found unknown escape character", "unknown \\ escape in a double-quoted text", "use single quotes"),
-    ("exceeded maximum nesting depth", f"nested deeper than {MAX_DEPTH} levels", ""),
-    ("did not find expected <document start>", "kubectl reads no %YAML directive", "remove the line"),
-    ("control characters are not allowed", "a control character is not allowed in YAML", "remove it"),
-)  # fmt: skip
+_SAYINGS = {
+    "found character that cannot start any token": (
+        "this character cannot begin a value",
+        "quote the value",
+    ),
+    "mapping values are not allowed": (
+        "a key is not expected here",
+        _ALIGN + "; quote a text that holds ': '",
+    ),
+    "did not find expected key": ("a key was expected here", _ALIGN),
+    "did not find expected '-' indicator": ("a list element (- …) was expected here", _ALIGN),
+    "could not find expected ':'": ("this line has no ':' after its key", _ALIGN),
+    "block sequence entries are not allowed": ("a list element is not expected here", _ALIGN),
+    "found unexpected end of stream": (_CUT, ""),
+    "did not find expected node content": (
+        "a value, or a closing ] or }, is missing here",
+        "was the file cut?",
+    ),
+    "did not find expected ',' or '}'": ("a mapping in braces is not closed", "add } or ,"),
+    "did not find expected ',' or ']'": ("a list in brackets is not closed", "add ] or ,"),
+    "found unknown escape character": ("unknown \\ escape in double quotes", "use single quotes"),
+    "exceeded maximum nesting depth": (f"nested deeper than {MAX_DEPTH} levels", ""),
+    "did not find expected <document start>": (
+        "kubectl reads no %YAML directive and no text before it",
+        "remove the line",
+    ),
+    "control characters are not allowed": (
+        "a control character is not allowed in YAML",
+        "remove it",
+    ),
+}
+"""How libyaml's message begins -> in other words, and what to do."""
 
 
 def translated(problem: Any, raw: bytes) -> YamlError:
@@ -500,9 +402,9 @@ def translated(problem: Any, raw: bytes) -> YamlError:
         return YamlError(
             f"this is a template, not a manifest ({said})",
             at,
-            "render it first: helm template, kustomize build or envsubst",
+            _RENDER,
         )
-    for begin, message, hint in _SAYINGS:
+    for begin, (message, hint) in _SAYINGS.items():
         if said.startswith(begin):
             return YamlError(message, at, hint)
     return YamlError(said, at)

@@ -34,6 +34,8 @@ class Release(Struct, frozen=True):
     why: str
     """``TTL 14:20 UTC``, ``deadline …``, ``terminating``; '' where one does not say."""
     lacking: tuple[Shortfall, ...]
+    events: tuple[str, ...] = ()
+    """What must be done to the node besides: ``uncordoned``."""
 
 
 def end_of(
@@ -97,7 +99,7 @@ def releases(
         for v in waiting[:NODES_LOOKED_AT]
         if (release := _release(cycle, v, now, ttl_annotations)) is not None
     ]
-    found.sort(key=lambda r: (r.at or _NEVER, len(r.pods), r.node))
+    found.sort(key=lambda r: (len(r.events), r.at or _NEVER, len(r.pods), r.node))
     return tuple(found)
 
 
@@ -137,7 +139,8 @@ def _release(
     if all(k is not None for k in known):
         at, reason = max(k for k in known if k is not None)
         why = reason if reason == "terminating" else f"{reason} {clock(at, now)}"
-    return Release(verdict.node, chosen, at, why, lacking)
+    events = tuple(dict.fromkeys(s.until for s in verdict.shortfalls if s.until))
+    return Release(verdict.node, chosen, at, why, lacking, events)
 
 
 def _enough(cycle: Cycle, info: NodeInfo, leaving: list[Pod]) -> tuple[Pod, ...]:
@@ -185,7 +188,10 @@ def sentences(
     *,
     unsure: str = "",
 ) -> tuple[str, ...]:
-    """What a person may wait for, the soonest first; ``unsure`` replaces what PDBs would say."""
+    """What a person may wait for: what preemption gives now, then what ends, the soonest first.
+
+    ``unsure`` replaces what PDBs would say.
+    """
     lines: list[str] = []
     by_preemption = _preempting(cycle, candidate, unsure) if candidate is not None else ""
     told = False
@@ -198,13 +204,16 @@ def sentences(
         )
         if release.why:
             line += f" ({release.why})"
+        if release.events:
+            line += f", once {' and '.join(release.events)}"
         if candidate is not None and candidate.node == release.node:
             told = True
             same = {id(p) for p in candidate.victims} == {id(p) for p in release.pods}
             whom = "it" if len(release.pods) == 1 else "them"
             victims = whom if same else _names(cycle, candidate.victims)
-            line += f", or now by preempting {victims} {by_preemption}"
-        lines.append(line)
+            lines.insert(0, f"{line}, or now by preempting {victims} {by_preemption}")
+        else:
+            lines.append(line)
     if candidate is not None and not told:
         lines.insert(
             0,

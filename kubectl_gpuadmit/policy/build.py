@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from kubectl_gpuadmit.kube import times
@@ -38,7 +38,7 @@ class Builder:
     """Builds the parts of one policy. ``report`` takes a pointer and what is wrong there."""
 
     def __init__(
-        self, report: Report, rules: Mapping[str, Rule], catalogue: Mapping[str, str]
+        self, report: Report, rules: Mapping[str, Rule], catalogue: Callable[[], Mapping[str, str]]
     ) -> None:
         self.report = report
         self.rules = rules
@@ -209,13 +209,17 @@ class Builder:
         )
 
     def exceptions(self, items: list[Any] | None) -> tuple[PolicyException, ...]:
-        known = {*self.rules, *self.catalogue, *self.static_names}
+        known = {*self.rules, *self.static_names}
         for rule in self.rules.values():
             known.update(rule.reasons)
+        whole = False
         found = []
         for index, entry in entries(items):
             pointer = f"/exceptions/{index}"
             for number, name in enumerate(entry["rules"]):
+                if not whole and not any(matches(code, name) for code in known):
+                    known.update(self.catalogue())
+                    whole = True
                 if not any(matches(code, name) for code in known):
                     self.unknown(f"{pointer}/rules/{number}", "rule", name, known)
             try:

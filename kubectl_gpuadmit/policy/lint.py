@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import times
-from kubectl_gpuadmit.policy.load import NO_REASONS, Reading
+from kubectl_gpuadmit.policy.load import Catalogue, Reading, no_reasons
 from kubectl_gpuadmit.policy.model import Policy, Pool, StaticMatch, StaticRule
 from kubectl_gpuadmit.policy.shape import Problem, escape
 
@@ -23,7 +23,7 @@ def lint(
     *,
     now: dt.datetime | None = None,
     cluster: Cluster | None = None,
-    catalogue: Mapping[str, str] = NO_REASONS,
+    catalogue: Catalogue = no_reasons,
 ) -> list[Problem]:
     """All problems by line. Without ``now`` nothing is called expired; with ``cluster`` the policy
     is

@@ -23,13 +23,20 @@ Spot = tuple[int, int]
 Place = Callable[[str], Spot]
 Shift = Callable[[int, int], Spot]
 
-NO_REASONS: Mapping[str, str] = {}
+Catalogue = Callable[[], Mapping[str, str]]
+"""Gives the reason codes that are not a rule's own, with their meanings."""
+
+
+def no_reasons() -> Mapping[str, str]:
+    return {}
+
+
 DERIVED = frozenset({"policy-does-nothing", "policy-never-matches", "policy-pools-overlap"})
 START = "kubectl gpu-admit policy init writes one to start from"
 
 
-def load_policy(raw: bytes, file: str, *, catalogue: Mapping[str, str] = NO_REASONS) -> Policy:
-    """Reads one policy. ``catalogue`` has the reason codes that are not a rule's own.
+def load_policy(raw: bytes, file: str, *, catalogue: Catalogue = no_reasons) -> Policy:
+    """Reads one policy. ``catalogue`` is called only where a name is no rule's: it may be slow.
 
     The rules must have been imported (``kubectl_gpuadmit.rules``). Raises BadPolicy for the first
     error; its hint says how many more there are.
@@ -46,7 +53,7 @@ def load_policy(raw: bytes, file: str, *, catalogue: Mapping[str, str] = NO_REAS
 
 
 def read_policy(
-    raw: bytes, file: str, *, catalogue: Mapping[str, str] = NO_REASONS
+    raw: bytes, file: str, *, catalogue: Catalogue = no_reasons
 ) -> tuple[Policy | None, list[Problem]]:
     """The policy as far as it is sound, and every problem in the order of lines.
 
@@ -69,7 +76,7 @@ class _Found(NamedTuple):
 class Reading:
     """One run over one file: collects problems, never raises for what the file says."""
 
-    def __init__(self, file: str, catalogue: Mapping[str, str]) -> None:
+    def __init__(self, file: str, catalogue: Catalogue) -> None:
         self.file = file
         self.catalogue = catalogue
         self.problems: list[Problem] = []
@@ -203,7 +210,10 @@ class Reading:
             hint = f"it reads {schema.API_VERSION}"
             self.report("/apiVersion", "policy-version", message, hint)
             return None
-        clean = sound(data, schema.policy_schema(REGISTRY, self.catalogue), "", self.report)
+        named = data.get("rules")
+        foreign = isinstance(named, dict) and not named.keys() <= REGISTRY.keys()
+        codes = self.catalogue() if foreign else {}
+        clean = sound(data, schema.policy_schema(REGISTRY, codes), "", self.report)
         return None if clean is UNSOUND else builder.policy(clean, self.file)
 
 

@@ -162,6 +162,18 @@ SEED_FAVORITES = _object(
 """The older form: a ConfigMap's ``checks`` with matchExpressions, nodeSelector, requiredTaints."""
 
 
+LEVELLED: Schema = {
+    "anyOf": [
+        _object({"level": LEVEL, "ifMissing": LEVEL, "namespaces": LEVELS, "pools": LEVELS}),
+        LEVEL,
+    ]
+}
+"""A reason code that is no rule's own: it has levels and no settings."""
+
+DEFS: Schema = {"levelled": LEVELLED}
+"""Shapes that stand under ``$defs`` because many places share them."""
+
+
 def setting_key(name: str) -> str:
     """How a keyword argument is spelled in the file: ``max_gpus`` -> ``maxGpus``."""
     head, *rest = name.split("_")
@@ -196,10 +208,9 @@ def setting_shape(name: str, default: Any) -> Schema:
             raise TypeError(f"setting {name} has a default of an unsupported type: {default!r}")
 
 
-def _rule_shape(rule: Rule | None) -> Schema:
+def _rule_shape(rule: Rule) -> Schema:
     settings = {
-        setting_key(name): setting_shape(name, default)
-        for name, default in (rule.settings if rule else {}).items()
+        setting_key(name): setting_shape(name, default) for name, default in rule.settings.items()
     }
     properties: Schema = {
         "level": LEVEL,
@@ -210,8 +221,7 @@ def _rule_shape(rule: Rule | None) -> Schema:
     if settings:
         properties["settings"] = _object(settings)
     shape = _object(properties)
-    if rule:
-        shape["description"] = rule.documentation.partition("\n")[0]
+    shape["description"] = rule.documentation.partition("\n")[0]
     return {"anyOf": [shape, LEVEL]}
 
 
@@ -222,11 +232,13 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
     a policy may level too but not configure.
     """
     named = {name: _rule_shape(rule) for name, rule in sorted(rules.items())}
-    named.update((code, _rule_shape(None)) for code in sorted(catalogue) if code not in named)
+    shared = {"$ref": "#/$defs/levelled"}
+    named.update((code, shared) for code in sorted(catalogue) if code not in named)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
         "title": "Policy of kubectl gpu-admit",
+        "$defs": DEFS,
         **_object(
             {
                 "apiVersion": {"const": API_VERSION},

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from kubectl_gpuadmit.errors import BadPolicy
+from kubectl_gpuadmit.policy.schema import DEFS
 
 Severity = Literal["error", "warning"]
 
@@ -92,6 +93,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def sound(value: Any, schema: dict[str, Any], pointer: str, report: Report) -> Any:
     """The value without its unsound parts, or UNSOUND. Every problem is reported once."""
+    if "$ref" in schema:
+        schema = DEFS[schema["$ref"].rpartition("/")[2]]
     if "anyOf" in schema:
         return sound(value, _branch(value, schema["anyOf"]), pointer, report)
     if "const" in schema or "enum" in schema:

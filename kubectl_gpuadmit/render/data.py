@@ -13,7 +13,6 @@ from kubectl_gpuadmit.render.wording import encodable, escape_json, unsafe
 from kubectl_gpuadmit.verdict import (
     Finding,
     Mutation,
-    NodeVerdict,
     Ref,
     Remedy,
     Report,
@@ -27,11 +26,17 @@ SCHEMA_VERSION = "gpu-admit.io/verdict/v1"
 
 def document(report: Report) -> dict[str, Any]:
     """The report as plain dicts and lists in the documented order."""
+    plain: dict[str, Any] = msgspec.to_builtins(_document(report))
+    return plain
+
+
+def _document(report: Report) -> dict[str, Any]:
     return {
         "schemaVersion": SCHEMA_VERSION,
         "asOf": report.as_of,
-        "source": msgspec.to_builtins(report.source),
+        "source": report.source,
         "policy": report.policy,
+        "remediesNotSearched": report.unsearched,
         "workloads": [_workload(verdict) for verdict in report.workloads],
         "skipped": [_skipped(skipped) for skipped in report.skipped],
     }
@@ -40,10 +45,16 @@ def document(report: Report) -> dict[str, Any]:
 def to_json(report: Report) -> str:
     """Indented JSON with a newline at the end."""
     try:
-        raw = msgspec.json.encode(document(report))
+        raw = msgspec.json.encode(_document(report))
     except (UnicodeEncodeError, OverflowError, msgspec.MsgspecError):
         raw = msgspec.json.encode(encodable(document(report)))
-    return escape_json(msgspec.json.format(raw, indent=2).decode()) + "\n"
+    return as_text(raw)
+
+
+def as_text(raw: bytes) -> str:
+    """Encoded JSON, indented, in which nothing is left that a terminal would act on."""
+    text = msgspec.json.format(raw, indent=2).decode() + "\n"
+    return text if raw.isascii() and b"\x7f" not in raw else escape_json(text)
 
 
 def to_yaml(report: Report) -> str:
@@ -92,8 +103,8 @@ def _workload(verdict: Verdict) -> dict[str, Any]:
         "unknowns": [_unknown(u) for u in verdict.unknowns],
         "patch": list(verdict.patch),
         "mutations": [_mutation(m) for m in verdict.mutations],
-        "nodes": [_node(n) for n in verdict.nodes],
-        "places": [{"pod": p.pod, "role": p.role, "node": p.node} for p in verdict.places],
+        "nodes": verdict.nodes,
+        "places": verdict.places,
         "waitsFor": list(verdict.waits_for),
         "decidedBy": verdict.decided_by,
         "remedies": [_remedy(r) for r in verdict.remedies],
@@ -125,27 +136,6 @@ def _unknown(u: Unknown) -> dict[str, Any]:
 
 def _mutation(m: Mutation) -> dict[str, Any]:
     return {"rule": m.rule, "level": m.level, "summary": m.summary, "at": m.at, "ops": list(m.ops)}
-
-
-def _node(n: NodeVerdict) -> dict[str, Any]:
-    return {
-        "node": n.node,
-        "fits": n.fits,
-        "shortfalls": [
-            {
-                "filter": s.filter,
-                "reason": s.reason,
-                "requested": s.requested,
-                "used": s.used,
-                "capacity": s.capacity,
-                "code": s.code,
-                "subject": s.subject,
-                "permanent": s.permanent,
-                "until": s.until,
-            }
-            for s in n.shortfalls
-        ],
-    }
 
 
 def _remedy(r: Remedy) -> dict[str, Any]:

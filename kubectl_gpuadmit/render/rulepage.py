@@ -58,7 +58,7 @@ def _rule(page: Page, rule: Rule) -> None:
     page.line(
         (f"{'Level':<10}", BOLD), (f"{rule.default_level} unless the policy says otherwise", "")
     )
-    needs = ", ".join(sorted(rule.needs)) or "nothing but the workload"
+    needs = ", ".join(sorted(rule.needs | rule.reads)) or "nothing but the workload"
     page.block([(f"{'Needs':<10}", BOLD)], needs, indent=10)
     page.line((f"{'Settings':<10}", BOLD), ("" if rule.settings else "none", ""))
     for name, default in rule.settings.items():

@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
+from kubectl_gpuadmit.render.data import as_text
 from kubectl_gpuadmit.render.standing import ranked, refused
 from kubectl_gpuadmit.render.text import Position
-from kubectl_gpuadmit.render.wording import clean, escape_json, evidence_lines
+from kubectl_gpuadmit.render.wording import clean, evidence_lines
 from kubectl_gpuadmit.verdict import Finding, Report, Verdict
 
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
@@ -63,8 +64,7 @@ def to_sarif(
             }
         ],
     }
-    raw = msgspec.json.encode(log)
-    return escape_json(msgspec.json.format(raw, indent=2).decode()) + "\n"
+    return as_text(msgspec.json.encode(log))
 
 
 def _findings(verdict: Verdict) -> list[Finding]:

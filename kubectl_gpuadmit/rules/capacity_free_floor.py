@@ -16,6 +16,7 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "capacity/below-floor": "Letting a new workload in would leave a pool with fewer free GPUs "
         "than it keeps for what already runs there. Ask for less, or wait for work to end."
     },
+    reads={"Node", "Pod"},
 )
 def capacity_free_floor(
     ask: Ask, cluster: Cluster, *, floor_percent: float = 20.0
@@ -56,8 +57,16 @@ def capacity_free_floor(
             detail=f"{pool_name(pool)} keeps {floor} of {usage.allocatable} GPUs free, has "
             f"{usage.free} free, and the workload asks for {total}",
             evidence=(
-                Evidence(pool_name(pool), "GPUs left free", left, floor, "pods on nodes now"),
-                Evidence(str(workload.ref), "GPUs of all pods", total, max(usage.free - floor, 0)),
+                Evidence(
+                    pool_name(pool), "GPUs left free", left, floor, "pods on nodes now", "least"
+                ),
+                Evidence(
+                    str(workload.ref),
+                    "GPUs of all pods",
+                    total,
+                    max(usage.free - floor, 0),
+                    bound="most",
+                ),
             ),
             permanent=False,
         )

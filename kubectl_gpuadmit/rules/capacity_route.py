@@ -15,7 +15,7 @@ from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Mutation, Unknown
 
 
-@rule("capacity/route", reasons={}, stage="mutate")
+@rule("capacity/route", reasons={}, stage="mutate", reads={"Node", "Pod", "GpuPoolHistory"})
 def capacity_route(
     ask: Ask,
     cluster: Cluster,

@@ -19,6 +19,7 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "capacity/pool-full": "So many of a pool's GPUs have been held for so long that new work "
         "is refused. Wait for work to end, use another pool, or ask for fewer replicas."
     },
+    reads={"Node", "Pod", "GpuPoolHistory"},
 )
 def capacity_utilisation(
     ask: Ask,

@@ -18,6 +18,7 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "ephemeral/overrun": "Pods of a job still hold GPUs after the time that the job was given. "
         "Delete the job, or give it a new time and say why."
     },
+    reads={"Pod"},
 )
 def ephemeral_overrun(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     """Reports a workload whose pods in the cluster hold GPUs past the end that it has set itself.

@@ -23,6 +23,7 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy, Unknown
         "partition/past-the-scheduler": "A pod names a node outside its class's pool; nodeName is "
         "obeyed by the kubelet without any scheduler. Use the pool's node selector instead.",
     },
+    reads={"Node"},
 )
 def partition_confine(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     """A pod of a class that has a pool may land on that pool only.

@@ -21,6 +21,7 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy
         "partition/pool-priority": "A pod bound to a pool has the priority class of work that "
         "belongs to another pool. Correct the pool or the priority class.",
     },
+    reads={"PriorityClass"},
 )
 def partition_priority(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     """Pool, workload class and priority class must agree.

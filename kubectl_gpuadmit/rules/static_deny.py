@@ -16,6 +16,7 @@ from kubectl_gpuadmit.verdict import Finding, Unknown
         "static/denied": "An entry of the policy's static list refuses pods like this one. "
         "Its message says why; the evidence says what it matched."
     },
+    reads={"Node"},
     level="deny",
 )
 def static_deny(ask: Ask, cluster: Cluster) -> Iterator[Found]:

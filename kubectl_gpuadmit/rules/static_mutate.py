@@ -14,7 +14,7 @@ from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Mutation, Unknown
 
 
-@rule("static/mutate", reasons={}, stage="mutate", level="deny")
+@rule("static/mutate", reasons={}, stage="mutate", reads={"Node"}, level="deny")
 def static_mutate(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     """Writes what the policy's ``static`` entries say into the pods that they match.
 

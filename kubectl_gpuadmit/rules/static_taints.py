@@ -24,6 +24,7 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy, Unknown
         "static/taint-not-tolerated": "The pod does not tolerate the taint that the nodes meant "
         "for it carry. Add the toleration.",
     },
+    reads={"Node"},
     level="deny",
 )
 def static_taints(ask: Ask, cluster: Cluster) -> Iterator[Found]:

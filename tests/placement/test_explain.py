@@ -47,9 +47,7 @@ def test_a_label_value_that_no_node_carries() -> None:
     assert answer.findings[0] == Finding(
         reason="placement/no-such-label",
         detail="no node carries gpu-partition=trian (known values: inf, train)",
-        evidence=(
-            Evidence("5 nodes", "gpu-partition=trian", "inf, train", "trian", "metadata.labels"),
-        ),
+        evidence=(Evidence("5 nodes", "gpu-partition", "inf, train", "trian", "metadata.labels"),),
         permanent=True,
         field="/spec/nodeSelector/gpu-partition",
         suggest=(
@@ -136,7 +134,7 @@ def test_more_than_any_node_has() -> None:
         "asks 16 nvidia.com/gpu, the largest node has 8",
     )
     assert first.evidence == (
-        Evidence("Node inf-1", GPU, "8", "16", "allocatable 8, 0 requested by 0 pods"),
+        Evidence("Node inf-1", GPU, "8", "16", "allocatable 8, 0 requested by 0 pods", "least"),
     )
     assert patches(answer) == [
         (
@@ -150,6 +148,19 @@ def test_more_than_any_node_has() -> None:
             ),
             40,
         )
+    ]
+
+
+def test_none_of_the_selected_nodes_has_the_resource() -> None:
+    given = cluster(node("a", labels={"pool": "x"}), node("b", None, labels={"pool": "y"}))
+    answer = refused(given, pod(gpus=1, nodeSelector={"pool": "y"}))
+    assert said(answer) == [
+        (
+            "deny",
+            "placement/no-node-large-enough",
+            "asks 1 nvidia.com/gpu, no node that it may use has any",
+        ),
+        ("audit", "placement/node-affinity", "1 node: labels do not match pool=y"),
     ]
 
 
@@ -193,8 +204,8 @@ def test_enough_is_free_but_scattered() -> None:
         "asks 4 nvidia.com/gpu on one node: 6 are free, at most 2 on one node",
     )
     assert first.evidence == (
-        Evidence("3 nodes", f"{GPU} free in total", 6, 4),
-        Evidence("Node inf-0", GPU, "2", "4", "allocatable 8, 6 requested by 1 pod"),
+        Evidence("3 nodes", f"{GPU} free in total", 6, None),
+        Evidence("Node inf-0", GPU, "2", "4", "allocatable 8, 6 requested by 1 pod", "least"),
     )
     # the tainted nodes are free: a toleration is worth trying as well
     assert [summary for summary, _, _ in patches(answer)] == [
@@ -214,7 +225,7 @@ def test_all_that_lacks_is_told_of_one_node() -> None:
     answer = refused(fleet(*running), pod(gpus=8, asks={"cpu": "8", "memory": "1Gi"}))
     assert answer.findings[0].detail == "needs 8 nvidia.com/gpu, inf-1 has 1 free of 8"
     assert answer.findings[0].evidence == (
-        Evidence("Node inf-1", GPU, "1", "8", "allocatable 8, 7 requested by 1 pod"),
+        Evidence("Node inf-1", GPU, "1", "8", "allocatable 8, 7 requested by 1 pod", "least"),
     )
 
 
@@ -226,9 +237,16 @@ def test_cpu_and_memory_are_told_in_their_own_units() -> None:
         "needs 200Gi memory, a has 156Gi free of 256Gi",
     ]
     assert answer.findings[0].evidence == (
-        Evidence("Node a", "cpu", "3500m", "4", "allocatable 64, 60500m requested by 1 pod"),
         Evidence(
-            "Node a", "memory", "156Gi", "200Gi", "allocatable 256Gi, 100Gi requested by 1 pod"
+            "Node a", "cpu", "3500m", "4", "allocatable 64, 60500m requested by 1 pod", "least"
+        ),
+        Evidence(
+            "Node a",
+            "memory",
+            "156Gi",
+            "200Gi",
+            "allocatable 256Gi, 100Gi requested by 1 pod",
+            "least",
         ),
     )
 
@@ -243,6 +261,16 @@ def test_a_cordon_is_waited_for_and_told_once() -> None:
         ("audit", "placement/insufficient", "1 node: too little nvidia.com/gpu"),
     ]
     assert answer.waits_for == ("a takes it once uncordoned",)
+
+
+def test_free_gpus_of_a_cordoned_node_are_not_counted_as_scattered() -> None:
+    given = cluster(node("a"), node("b"), node("c", cordoned=True), pod("p", 7, on="a"))
+    given.apply(pod("q", 8, on="b"))
+    answer = refused(given, pod(gpus=2))
+    assert said(answer) == [
+        ("deny", "placement/cordoned", "1 node cordoned"),
+        ("deny", "placement/insufficient", "needs 2 nvidia.com/gpu, a has 1 free of 8"),
+    ]
 
 
 def test_a_node_condition_is_waited_for() -> None:

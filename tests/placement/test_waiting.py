@@ -145,6 +145,14 @@ def test_nodes_that_come_back() -> None:
     )
 
 
+def test_a_full_node_that_is_cordoned_too_comes_last() -> None:
+    given = cluster(node("a", cordoned=True), node("b"), runs("x", "a", ttl="2h"), runs("y", "b"))
+    assert waits(given, pod(gpus=8)) == (
+        "8 nvidia.com/gpu on b free when y ends",
+        "8 nvidia.com/gpu on a free when x ends (TTL 12:20 UTC), once uncordoned",
+    )
+
+
 def test_the_clock_names_the_day_when_it_is_another() -> None:
     assert clock(at(14, 20), NOW) == "14:20 UTC"
     assert clock(at(14, 20) + dt.timedelta(days=1), NOW) == "2026-11-30 14:20 UTC"

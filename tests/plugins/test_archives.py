@@ -79,17 +79,21 @@ def test_the_same_tree_packs_to_the_same_bytes(tmp_path: Path, name: str) -> Non
     assert names == ["lib/a", "lib/b"]
 
 
-def test_what_is_compiled_is_never_common(tmp_path: Path) -> None:
-    for python in ("3.11", "3.12"):
+@pytest.mark.parametrize("pythons", [["3.11"], ["3.11", "3.12"]])
+def test_what_is_compiled_is_never_common(tmp_path: Path, pythons: list[str]) -> None:
+    for python in pythons:
         (tmp_path / python / "pure").mkdir(parents=True)
         (tmp_path / python / "pure" / "a.py").write_text("same")
         (tmp_path / python / "fast").mkdir()
         (tmp_path / python / "fast" / "a.so").write_text("same")
-    pure, fast = (
-        {archives.fingerprint(tmp_path / python / name) for python in ("3.11", "3.12")}
-        for name in ("pure", "fast")
-    )
-    assert (len(pure), len(fast)) == (1, 2)
+        (tmp_path / python / "one.py").write_text("same")
+    archives.share(tmp_path, pythons)
+    found = sorted(f.relative_to(tmp_path).as_posix() for f in tmp_path.rglob("*") if f.is_file())
+    assert found == [
+        *(f"{python}/fast/a.so" for python in pythons),
+        "common/one.py",
+        "common/pure/a.py",
+    ]
 
 
 def test_the_launcher_finds_its_python_or_says_which_it_needs(tmp_path: Path) -> None:

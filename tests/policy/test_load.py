@@ -235,7 +235,8 @@ def test_off_is_off_even_where_yaml_takes_it_for_a_boolean(word: str) -> None:
             "deny is a rule's own name",
         ),
         (
-            "static: [{name: a, match: {}, deny: {message: c}}, {name: a, match: {}, deny: {message: c}}]",
+            "static: [{name: a, match: {}, deny: {message: c}},"
+            " {name: a, match: {}, deny: {message: c}}]",
             "policy-duplicate-name",
             "a second a",
         ),
@@ -250,13 +251,14 @@ def test_off_is_off_even_where_yaml_takes_it_for_a_boolean(word: str) -> None:
             "owner is missing",
         ),
         (
-            "exceptions: [{rules: [labels/clas], match: {kinds: [a]}, owner: o, reason: r, expires: "
-            "'2026-01-01'}]",
+            "exceptions: [{rules: [labels/clas], match: {kinds: [a]}, owner: o, reason: r,"
+            " expires: 2026-01-01}]",
             "policy-unknown-rule",
             "did you mean labels/class?",
         ),
         (
-            "exceptions: [{rules: [labels/*], match: {kinds: [a]}, owner: o, reason: r, expires: soon}]",
+            "exceptions: [{rules: [labels/*], match: {kinds: [a]}, owner: o, reason: r,"
+            " expires: soon}]",
             "policy-bad-value",
             "'soon' is not a time",
         ),
@@ -309,6 +311,6 @@ def test_reason_codes_of_other_parts_may_be_levelled_and_excepted() -> None:
         "exceptions: [{rules: [spec/*], match: {names: [a]}, owner: o, reason: r, "
         "expires: '2027-01-01'}]\n"
     )
-    policy = load_policy(text.encode(), "p.yaml", catalogue={"spec/tiny": "Too small."})
+    policy = load_policy(text.encode(), "p.yaml", catalogue=lambda: {"spec/tiny": "Too small."})
     assert policy.level("spec/tiny") == "warn"
     assert refused(text).ref == "policy-unknown-rule"

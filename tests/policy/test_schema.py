@@ -22,7 +22,7 @@ from kubectl_gpuadmit.rule import REGISTRY
 from tests.policy import texts
 
 assert rules.__all__
-SCHEMA = policy_schema(REGISTRY, {})
+SCHEMA = policy_schema(REGISTRY, {"spec/tiny": "Too small."})
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 EXAMPLE = (texts.ROOT / "examples/policy.yaml").read_text("utf-8")
 
