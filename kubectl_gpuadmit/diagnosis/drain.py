@@ -62,7 +62,7 @@ def _budget(hit: Hit) -> Cause:
         f"PodDisruptionBudget {hit['budget']} needs {needs:,} healthy pods, has {has:,}: {detail}",
         "wait" if needs > 1 else "user",
         BUDGETS,
-        (Evidence(hit["budget"], "healthy pods", has, needs, "the eviction's answer"),),
+        (Evidence(hit["budget"], "healthy pods", has, needs, "the eviction's answer", "least"),),
     )
 
 

@@ -133,6 +133,7 @@ def _unavailable(hit: Hit) -> Cause:
                 int(hit["available"]),
                 int(hit["requested"]),
                 "the kubelet's message",
+                "least",
             ),
         ),
     )

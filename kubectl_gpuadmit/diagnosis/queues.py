@@ -59,7 +59,12 @@ hear = table(
             KUEUE,
             evidence=lambda hit: (
                 Evidence(
-                    "queue", f"{hit['resource']} short", hit["more"], "0", "the queue's message"
+                    "queue",
+                    f"{hit['resource']} short",
+                    hit["more"],
+                    "0",
+                    "the queue's message",
+                    "most",
                 ),
             ),
         ),
@@ -139,7 +144,12 @@ hear = table(
             VOLCANO,
             evidence=lambda hit: (
                 Evidence(
-                    "pod group", "pods that cannot be placed", int(hit["ready"]), 0, "the event"
+                    "pod group",
+                    "pods that cannot be placed",
+                    int(hit["ready"]),
+                    0,
+                    "the event",
+                    "most",
                 ),
             ),
         ),

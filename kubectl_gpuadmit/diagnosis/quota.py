@@ -232,7 +232,12 @@ def _range(kind: str) -> Phrase:
             "kubectl describe limitrange",
             (
                 Evidence(
-                    "LimitRange", f"{hit['resource']} {kind}", given or None, bound, "the message"
+                    "LimitRange",
+                    f"{hit['resource']} {kind}",
+                    given or None,
+                    bound,
+                    "the message",
+                    "most" if kind == "maximum" else "least",
                 ),
             ),
         )
@@ -260,6 +265,7 @@ _LIMITS = table(
                     hit["given"] or None,
                     hit["bound"],
                     "the message",
+                    "most",
                 ),
             ),
         ),

@@ -145,7 +145,9 @@ _PHRASES = table(
             "its group needs {min} pods at once: {placed} fit, {left} more are there to try",
             "kubectl get podgroups",
             evidence=lambda hit: (
-                Evidence("pod group", "pods", int(hit["placed"]), int(hit["min"]), "event"),
+                Evidence(
+                    "pod group", "pods", int(hit["placed"]), int(hit["min"]), "the event", "least"
+                ),
             ),
         ),
         Phrase.of(
@@ -321,6 +323,7 @@ def _cause(row: NodeReason, match: re.Match[str], count: int, total: int | None)
         observed=count,
         wanted=0,
         source="nodes that it refuses, by the scheduler's message",
+        bound="most",
     )
     arguments = {"pod": "NAME", "node": "NODE"}
     return Cause(

@@ -1,4 +1,4 @@
-"""However a known text is wrapped, quoted, coloured or set into a table: the causes are the same."""
+"""However a known text is wrapped, quoted, coloured or set into a table: same causes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ TEXTS = [
     for row in yaml.safe_load(table.read_text("utf-8"))
     if "\n" not in row["text"]
 ]
+
+WHOLE = [text for text in TEXTS if not text.startswith("des are")]
+"""Those whose beginning is not cut off: in a table a message stands whole."""
 
 
 def same(diagnosis: Diagnosis) -> list[tuple[object, ...]]:
@@ -59,7 +62,7 @@ def test_lines_cut_within_words_at_any_width(text: str, width: int) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(TEXTS), st.integers(10, 80))
+@given(st.sampled_from(WHOLE), st.integers(10, 80))
 def test_the_message_column_of_describe(text: str, width: int) -> None:
     head = "  Warning  FailedScheduling  3s (x3 over 3s)  default-scheduler  "
     lines = textwrap.wrap(text, width)
