@@ -101,11 +101,11 @@ def _policy(path: str) -> Policy:
 
     if not path:
         return Policy.default()
-    from kubectl_gpuadmit.cli.catalogue import catalogue
+    from kubectl_gpuadmit.cli.catalogue import found_by_judging
     from kubectl_gpuadmit.policy.load import load_policy
 
     raw, name = policy_file(path)
-    return load_policy(raw, name, catalogue=catalogue)
+    return load_policy(raw, name, catalogue=found_by_judging)
 
 
 def policy_file(path: str) -> tuple[bytes, str]:
