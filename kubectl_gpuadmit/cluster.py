@@ -186,6 +186,10 @@ class Cluster:
         """True where the source exported this kind, even if there was no object of it."""
         return kind in self._known
 
+    def known_kinds(self) -> list[str]:
+        """Every kind that the source exported, sorted."""
+        return sorted(self._known)
+
     def get(self, kind: str, namespace: str, name: str) -> KubeObject | None:
         return self._objects.get(kind, {}).get((namespace, name))
 
