@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -29,6 +30,8 @@ def write_whole(path: Path, raw: bytes, *, replace: bool = False) -> None:
             path.write_bytes(raw)
             return
         free(path, replace=replace)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
         _put(path.resolve(), raw, replace=replace)
     except FileExistsError:
         raise _taken(path) from None

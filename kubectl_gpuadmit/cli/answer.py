@@ -63,7 +63,7 @@ def evaluated(question: Question) -> Answer:
 
     begun = time.monotonic()
     with Progress() as progress:
-        policy = _policy(question.policy)
+        policy = read_policy(question.policy)
         progress.step("reading the manifests")
         documents = [
             document
@@ -96,7 +96,8 @@ def _source(snapshot: Snapshot, now: dt.datetime | None) -> Source:
     return Source("snapshot", snapshot.name, seconds if seconds >= 0 else None)
 
 
-def _policy(path: str) -> Policy:
+def read_policy(path: str) -> Policy:
+    """The policy at ``path``, the built-in one for ''."""
     from kubectl_gpuadmit.policy import Policy
 
     if not path:

@@ -46,14 +46,14 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
     Raises BadInput for a value that means nothing, Unanswerable for what needs a live cluster.
     """
     if values.get("names"):
-        _needs_live(f"explain {' '.join(values['names'])} is about a live cluster")
+        needs_live(f"explain {' '.join(values['names'])} is about a live cluster")
     for option in OPTIONS:
         if option.name in LIVE and values[option.name]:
-            _needs_live(f"{option.flags[-1]} is about a live cluster")
+            needs_live(f"{option.flags[-1]} is about a live cluster")
     paths = (*values.get("paths", ()), *values["files"])
     if paths and not values["rule"] and not values["snapshot"]:
-        _needs_live("without --snapshot the facts would be those of a live cluster")
-    version = values["kubernetes_version"]
+        needs_live("without --snapshot the facts would be those of a live cluster")
+    kubernetes = values["kubernetes_version"]
     return Question(
         command=command,
         paths=paths,
@@ -62,19 +62,21 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
         output=values["output"],
         details=values["details"],
         namespace=values["namespace"] or "default",
-        now=_instant(values["now"]) if values["now"] else None,
+        now=instant(values["now"]) if values["now"] else None,
         remedies=not values["no_remedies"],
         rule=values["rule"],
         warn_exit_code=values["warn_exit_code"],
-        kubernetes=_version(version) if version else "",
+        kubernetes=version(kubernetes) if kubernetes else "",
     )
 
 
-def _needs_live(what: str) -> NoReturn:
+def needs_live(what: str) -> NoReturn:
+    """Raises Unanswerable: ``what`` says what would have to read a live cluster."""
     raise Unanswerable("needs-live-cluster", f"{what}, which this version cannot read", hint=EXPORT)
 
 
-def _instant(text: str) -> dt.datetime:
+def instant(text: str) -> dt.datetime:
+    """The value of ``--now``. Raises BadInput."""
     try:
         at = dt.datetime.fromisoformat(text)
     except ValueError:
@@ -89,7 +91,8 @@ def _instant(text: str) -> dt.datetime:
     return at
 
 
-def _version(text: str) -> str:
+def version(text: str) -> str:
+    """``v1.34.2`` -> ``1.34``. Raises BadInput."""
     match = re.fullmatch(r"v?1\.(\d{1,3})(?:[.+-].*)?", text)
     if match is None or int(match[1]) not in SUPPORTED:
         raise BadInput(

@@ -18,6 +18,7 @@ from msgspec import Struct
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import objects
 from kubectl_gpuadmit.kube.objects import Generic, KubeObject
+from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.snapshots import secrets
 
 NEVER = frozenset({"Event", "Event.events.k8s.io", "Secret"})
@@ -84,6 +85,14 @@ def items(
 
 
 _SHARED = frozenset({"Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "ResourceClaim"})
+
+
+def annotations_of(policy: Policy) -> tuple[str, ...]:
+    """Keys of the annotations that a policy reads."""
+    matches = [*(c.match for c in policy.classes), *(entry.match for entry in policy.static)]
+    return tuple(
+        sorted({*policy.ttl_annotations, *(key for match in matches for key in match.annotations)})
+    )
 
 
 def known_kinds(cluster: Cluster) -> list[str]:
