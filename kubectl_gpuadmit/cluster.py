@@ -169,7 +169,7 @@ class Cluster:
 
     def fork(self) -> Cluster:
         """A what-if copy: cheap, and independent of this one from now on."""
-        twin = Cluster()
+        twin = self._blank()
         twin.nodes = dict(self.nodes)
         twin._objects = dict(self._objects)
         twin._known = set(self._known)
@@ -179,6 +179,9 @@ class Cluster:
         twin.pod_memo = self.pod_memo
         self._owned.clear()  # both sides copy a kind's table before they write to it
         return twin
+
+    def _blank(self) -> Cluster:
+        return Cluster()
 
     # -- answers -----------------------------------------------------------------------------------
 

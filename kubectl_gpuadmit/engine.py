@@ -184,7 +184,7 @@ def _sort_out(
     for document in documents:
         if isinstance(document, BadManifest):
             skipped.append(unreadable(document))
-        elif _is_applied(document):
+        elif is_brought_along(document):
             try:
                 obj = _at_home(decode_object(document), namespace)
             except BadManifest as problem:
@@ -252,6 +252,7 @@ def _refusal(
     )
 
 
-def _is_applied(document: Document) -> bool:
+def is_brought_along(document: Document) -> bool:
+    """Whether it counts as part of the cluster instead of being judged as a workload."""
     kind = str(document.data.get("kind", ""))
     return kind in APPLIED and (kind not in CORE or document.data.get("apiVersion") == "v1")

@@ -175,10 +175,8 @@ def _files(path: Path) -> list[Path]:
 
 
 def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
-    raw = read_file(file)
+    raw = read_packed(file)
     name = str(file)
-    if raw[:4] == b"\x28\xb5\x2f\xfd":
-        raw = _unzstd(raw, name)
     if _looks_like_json(raw):
         objects, known = decode_bulk(raw, name)
     else:
@@ -190,6 +188,12 @@ def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
     if not objects:
         known = known | _kind_of_empty_file(file)
     return objects, known
+
+
+def read_packed(file: Path) -> bytes:
+    """The content of a file that may be compressed by gzip or zstd."""
+    raw = read_file(file)
+    return _unzstd(raw, str(file)) if raw[:4] == b"\x28\xb5\x2f\xfd" else raw
 
 
 def _looks_like_json(raw: bytes) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kubectl_gpuadmit.policy import Policy
     from kubectl_gpuadmit.snapshots.difference import Difference, Side
 
+
 class Output(enum.StrEnum):
     """What is written to stdout."""
 
@@ -39,7 +40,8 @@ PolicyAfter = Annotated[
     str, typer.Option("--policy-b", metavar="PATH", help="Another policy that holds for B.")
 ]
 Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of objects that name none.")
+    str,
+    typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of objects that name none."),
 ]
 Version = Annotated[
     str,
@@ -68,7 +70,7 @@ def diff(
     judged.
     """
     from kubectl_gpuadmit.adapters.files import read_inputs
-    from kubectl_gpuadmit.cli.answer import read_policy
+    from kubectl_gpuadmit.cli.answer import load_policy, policy_file
     from kubectl_gpuadmit.cli.problems import tell_unreadable
     from kubectl_gpuadmit.cli.question import version
     from kubectl_gpuadmit.errors import NothingChecked
@@ -77,8 +79,8 @@ def diff(
 
     kubernetes = version(kubernetes_version) if kubernetes_version else "1.37"
     with Progress() as progress:
-        first = read_policy(policy)
-        second = read_policy(policy_b) if policy_b else first
+        first = load_policy(policy_file(policy) if policy else None)
+        second = load_policy(policy_file(policy_b)) if policy_b else first
         documents = [d for raw, name in read_inputs(files or ()) for d in read_documents(raw, name)]
         sides = []
         for path, rules in ((before, first), (after, second)):
@@ -119,6 +121,4 @@ def _show(found: Difference, form: Output) -> None:
     if form is Output.json:
         streams.write_data(difference.to_json(found))
     else:
-        streams.write_text(
-            difference.text(found, width=streams.width(), ascii=streams.in_ascii())
-        )
+        streams.write_text(difference.text(found, width=streams.width(), ascii=streams.in_ascii()))

@@ -35,6 +35,10 @@ class Question(Struct, frozen=True, kw_only=True):
     now: dt.datetime | None
     remedies: bool
     rule: str
+    capsule: str
+    """File that is to hold what the answer read, '' for none."""
+    from_capsule: str
+    """File that holds the whole question, '' where the other fields do."""
     warn_exit_code: int
     kubernetes: str
     """``1.N``, '' for the newest that is known."""
@@ -51,7 +55,9 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
         if option.name in LIVE and values[option.name]:
             needs_live(f"{option.flags[-1]} is about a live cluster")
     paths = (*values.get("paths", ()), *values["files"])
-    if paths and not values["rule"] and not values["snapshot"]:
+    if values["from_capsule"]:
+        _alone(values, paths)
+    elif paths and not values["rule"] and not values["snapshot"]:
         needs_live("without --snapshot the facts would be those of a live cluster")
     kubernetes = values["kubernetes_version"]
     return Question(
@@ -65,9 +71,34 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
         now=instant(values["now"]) if values["now"] else None,
         remedies=not values["no_remedies"],
         rule=values["rule"],
+        capsule=values["capsule"],
+        from_capsule=values["from_capsule"],
         warn_exit_code=values["warn_exit_code"],
         kubernetes=version(kubernetes) if kubernetes else "",
     )
+
+
+def _alone(values: Mapping[str, Any], paths: tuple[str, ...]) -> None:
+    """A capsule holds all of the question: nothing else may be asked besides."""
+    besides = (
+        "snapshot",
+        "policy",
+        "namespace",
+        "now",
+        "no_remedies",
+        "kubernetes_version",
+        "rule",
+    )
+    flags = {option.name: option.flags[-1] for option in OPTIONS}
+    given = [flags[name] for name in (*besides, "capsule") if values[name]]
+    given += [f"the file {paths[0]}"] if paths else []
+    if given:
+        raise BadInput(
+            "capsule-alone",
+            f"a capsule holds the whole question; {given[0]} would make it another",
+            field="--from-capsule",
+            hint="leave it out; to ask another question, use -f FILE --snapshot PATH",
+        )
 
 
 def needs_live(what: str) -> NoReturn:

@@ -13,10 +13,12 @@ from kubectl_gpuadmit.cli.progress import Progress
 from kubectl_gpuadmit.errors import EXIT_CLEAR
 
 File = Annotated[
-    str, typer.Option("-o", "--output", metavar="FILE", help="NAME.json or NAME.json.zst; - is stdout.")
+    str,
+    typer.Option("-o", "--output", metavar="FILE", help="NAME.json or NAME.json.zst; - is stdout."),
 ]
 Source = Annotated[
-    str, typer.Option("--snapshot", metavar="PATH", help="What kubectl get wrote: a file or folder.")
+    str,
+    typer.Option("--snapshot", metavar="PATH", help="What kubectl get wrote: a file or folder."),
 ]
 Everywhere = Annotated[
     bool, typer.Option("-A", "--all-namespaces", help="Every namespace; so it is without -n.")
@@ -30,14 +32,18 @@ Namespace = Annotated[
         help="What a question about this namespace needs, no more.",
     ),
 ]
-Redact = Annotated[bool, typer.Option("--redact", help="Pseudonyms for names, to show it to strangers.")]
+Redact = Annotated[
+    bool, typer.Option("--redact", help="Pseudonyms for names, to show it to strangers.")
+]
 PolicyFile = Annotated[
     str,
     typer.Option("--policy", metavar="PATH", help="Keep what this policy reads and names."),
 ]
 Now = Annotated[
     str,
-    typer.Option("--now", metavar="TIME", help="When it was taken [default: what the source says]."),
+    typer.Option(
+        "--now", metavar="TIME", help="When it was taken [default: what the source says]."
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 
@@ -89,7 +95,10 @@ def snapshot(
         write_whole(path, raw, replace=force)
     if taken.assumed:
         say(f"warning: {taken.assumed}")
-    objects, size = plural(len(items), "object"), path.stat().st_size if path.is_file() else len(raw)
+    objects, size = (
+        plural(len(items), "object"),
+        path.stat().st_size if path.is_file() else len(raw),
+    )
     say(f"{file}: {objects} of {plural(len(kinds), 'kind')}, {size:,} bytes")
     return EXIT_CLEAR
 
@@ -98,13 +107,11 @@ def _policy(path: str) -> tuple[Any, tuple[str, ...]]:
     """A policy as plain data, and the annotations that it reads."""
     if not path:
         return None, ()
-    from kubectl_gpuadmit.cli.answer import policy_file
-    from kubectl_gpuadmit.cli.catalogue import catalogue
+    from kubectl_gpuadmit.cli.answer import load_policy, policy_file
     from kubectl_gpuadmit.kube.manifests import Document, read_documents
-    from kubectl_gpuadmit.policy.load import load_policy
     from kubectl_gpuadmit.snapshots.trim import annotations_of
 
     raw, name = policy_file(path)
-    read = load_policy(raw, name, catalogue=catalogue)
+    read = load_policy((raw, name))
     data = [d.data for d in read_documents(raw, name) if isinstance(d, Document)]
     return data, annotations_of(read)

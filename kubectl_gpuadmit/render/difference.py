@@ -52,7 +52,9 @@ def text(found: Difference, *, width: int = 80, ascii: bool = False) -> Text:
 def tally(found: Difference) -> str:
     """``18 workloads compared · 9 objects differ · 1 verdict changed, 1 for the worse``."""
     worse = sum(flip.worse for flip in found.flips)
-    changed = f"{plural(len(found.flips), 'verdict')} changed" if found.flips else "no verdict changed"
+    changed = (
+        f"{plural(len(found.flips), 'verdict')} changed" if found.flips else "no verdict changed"
+    )
     parts = [
         f"{plural(found.compared, 'workload')} compared",
         plural(found.changes, "object differs", "objects differ"),
@@ -73,7 +75,9 @@ def _flip(page: Page, flip: Flip) -> None:
     )
     page.blank()
     for name, verdict in (("was", flip.before), ("is", flip.after)):
-        page.line((f"  {name:<12}", ""), page.mark(_MARK[standing(verdict)]), (_answer(verdict), ""))
+        page.line(
+            (f"  {name:<12}", ""), page.mark(_MARK[standing(verdict)]), (_answer(verdict), "")
+        )
     for sign, findings in (("+", flip.appeared), ("-", flip.gone)):
         for one in ranked(findings):
             _finding(page, sign, one)
@@ -109,7 +113,9 @@ def _because(page: Page, flip: Flip) -> None:
     if len(flip.causes) > _CAUSES:
         page.line((head, ""), (f"{len(flip.causes) - _CAUSES:,} more changes", ""))
     if not flip.minimal:
-        page.block([(" " * 14, "")], "fewer may do: the search was cut short", indent=14, style="dim")
+        page.block(
+            [(" " * 14, "")], "fewer may do: the search was cut short", indent=14, style="dim"
+        )
 
 
 def sentence(change: Change) -> str:

@@ -14,10 +14,10 @@ from typing import Literal, Protocol
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.engine import evaluate, judged_alone
+from kubectl_gpuadmit.engine import evaluate, is_brought_along, judged_alone
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.manifests import Document
-from kubectl_gpuadmit.kube.objects import KubeObject
+from kubectl_gpuadmit.kube.objects import KubeObject, Pod
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.snapshots.fields import FieldChange, changed_fields
 from kubectl_gpuadmit.snapshots.narrowing import Tries, smallest
@@ -92,11 +92,13 @@ Documents = Sequence["Document | BadManifest"]
 def of_manifests(
     documents: Documents, before: Side, after: Side, *, namespace: str, kubernetes: str
 ) -> Difference:
-    """The workloads of some manifests, as if they were applied to either cluster."""
+    """The workloads of some manifests, each as if it alone were applied to either cluster, together
+    with what the manifests bring along (quotas, namespaces …)."""
+    brought = [d for d in documents if isinstance(d, Document) and is_brought_along(d)]
 
-    def judge_all(side: Side) -> Report:
+    def judge_with(more: Documents, side: Side) -> Report:
         return evaluate(
-            documents,
+            [*brought, *more],
             side.cluster,
             side.policy,
             now=side.now,
@@ -106,18 +108,21 @@ def of_manifests(
             kubernetes=kubernetes,
         )
 
-    def judge(ref: Ref) -> _Judge:
-        return lambda side, moved: _find(judge_all(side), ref)
+    def judge(ref: Ref, more: Documents) -> _Judge:
+        return lambda side, moved: _find(judge_with(more, side), ref)
 
-    first, second = judge_all(before), judge_all(after)
-    befores = {verdict.ref: verdict for verdict in first.workloads}
-    pairs = [
-        _Pair(befores[verdict.ref], verdict, judge(verdict.ref))
-        for verdict in second.workloads
-        if verdict.ref in befores
-    ]
-    made = _difference(before, after, pairs)
-    return structs.replace(made, skipped=second.skipped)
+    pairs: dict[Ref, _Pair] = {}
+    skipped: dict[tuple[Ref, str], Skipped] = {}
+    alone = [d for d in documents if isinstance(d, BadManifest) or not is_brought_along(d)]
+    for more in [[d] for d in alone] or [[]]:
+        first, second = judge_with(more, before), judge_with(more, after)
+        skipped |= {(one.ref, one.location): one for one in second.skipped}
+        for verdict in second.workloads:
+            old = _find(first, verdict.ref)
+            if old is not None:
+                pairs.setdefault(verdict.ref, _Pair(old, verdict, judge(verdict.ref, more)))
+    made = _difference(before, after, list(pairs.values()))
+    return structs.replace(made, skipped=tuple(skipped.values()))
 
 
 def of_running(before: Side, after: Side, *, kubernetes: str) -> Difference:
@@ -130,7 +135,7 @@ def of_running(before: Side, after: Side, *, kubernetes: str) -> Difference:
             present = [
                 pod
                 for namespace, name in own
-                if (pod := side.cluster.get("Pod", namespace, name)) is not None
+                if isinstance(pod := side.cluster.get("Pod", namespace, name), Pod)
             ]
             return judged_alone(
                 subject.workload,
@@ -245,9 +250,8 @@ def _only_in(these: Iterable[Finding], those: Iterable[Finding]) -> tuple[Findin
     return tuple(finding for finding in these if _key(finding) not in keys)
 
 
-def _key(finding: Finding) -> tuple[str, str, str, str]:
-    subject = finding.evidence[0].subject if finding.evidence else ""
-    return finding.rule, finding.reason, finding.level, subject
+def _key(finding: Finding) -> tuple[str, str, str]:
+    return finding.rule, finding.reason, finding.level
 
 
 # -- what differs between the two ------------------------------------------------------------------

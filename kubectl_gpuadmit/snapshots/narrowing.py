@@ -36,14 +36,14 @@ def smallest(
     while True:
         if needed:
             if not tries.take():
-                return tuple([*needed, *open_]), False
+                return (*needed, *open_), False
             if holds(needed):
                 break
         low, high = 0, len(open_)  # the first `low` of open_ are too few, the first `high` enough
         while high - low > 1:
             middle = (low + high) // 2
             if not tries.take():
-                return tuple([*needed, *open_[:high]]), False
+                return (*needed, *open_[:high]), False
             if holds([*needed, *open_[:middle]]):
                 high = middle
             else:

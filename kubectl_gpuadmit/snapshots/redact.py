@@ -273,23 +273,21 @@ class _Walk:
             case {"scopeName": "PriorityClass" | "VolumeAttributesClass"}:
                 return value
             case {"key": str(label), **rest} if rest.keys() & {"values", "value", "effect"}:
-                return self._term(value, label, rest)
+                return self._term(value, label)
             case dict():
                 return {
-                    k: self._field(k, v, kind)
-                    for k, v in value.items()
-                    if k not in _DROPPED_FIELDS
+                    k: self._field(k, v, kind) for k, v in value.items() if k not in _DROPPED_FIELDS
                 }
             case _:
                 return value
 
-    def _term(self, term: Mapping[str, Any], label: str, rest: Mapping[str, Any]) -> dict[str, Any]:
+    def _term(self, term: Mapping[str, Any], label: str) -> dict[str, Any]:
         """A selector's requirement, a taint or a toleration: its values are of a label's kind."""
         made = dict(term)
-        if isinstance(rest.get("value"), str):
-            made["value"] = self._label(label, rest["value"])
-        if isinstance(rest.get("values"), list):
-            made["values"] = [self._label(label, one) for one in rest["values"]]
+        if isinstance(term.get("value"), str):
+            made["value"] = self._label(label, term["value"])
+        if isinstance(term.get("values"), list):
+            made["values"] = [self._label(label, one) for one in term["values"]]
         return made
 
     def _label(self, key: str, value: Any) -> Any:

@@ -128,7 +128,7 @@ _FLAG = re.compile(r"--?(?P<name>[A-Za-z][A-Za-z0-9_-]*)(?:=(?P<value>.*))?", re
 _CREDENTIALS = re.compile(r"://[^/@\s]*@|(?i:token|secret|passw|api[_-]?key)")
 
 
-def annotations(given: Mapping[str, str], more: Collection[str] = ()) -> dict[str, str]:
+def kept_annotations(given: Mapping[str, str], more: Collection[str] = ()) -> dict[str, str]:
     """Those that may be written; ``more`` are keys that a policy asks for."""
     return {key: value for key, value in given.items() if may_keep(key, more)}
 

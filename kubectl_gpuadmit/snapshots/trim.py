@@ -89,10 +89,10 @@ _SHARED = frozenset({"Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "Res
 
 def annotations_of(policy: Policy) -> tuple[str, ...]:
     """Keys of the annotations that a policy reads."""
-    matches = [*(c.match for c in policy.classes), *(entry.match for entry in policy.static)]
-    return tuple(
-        sorted({*policy.ttl_annotations, *(key for match in matches for key in match.annotations)})
-    )
+    keys = {*policy.ttl_annotations}
+    keys.update(key for cls in policy.classes for key in cls.match.annotations)
+    keys.update(key for entry in policy.static for key in entry.match.annotations)
+    return tuple(sorted(keys))
 
 
 def known_kinds(cluster: Cluster) -> list[str]:
@@ -156,7 +156,7 @@ def _value(key: Any, value: Any, annotations: Collection[str]) -> Any:
         case "args" | "command", list():
             return secrets.arguments(value)
         case "annotations", dict():
-            return secrets.annotations(value, annotations)
+            return secrets.kept_annotations(value, annotations)
         case _:
             return plain(value, annotations)
 
@@ -190,7 +190,7 @@ class _Plain:
                 if made is not None:
                     found[name] = made
             elif name == "annotations":
-                if kept := secrets.annotations(held, self._more):
+                if kept := secrets.kept_annotations(held, self._more):
                     found[name] = kept
             else:
                 found[name] = self._value(held)
