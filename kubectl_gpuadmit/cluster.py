@@ -64,7 +64,7 @@ class NodeInfo:
 
     @property
     def allocatable(self) -> dict[str, int]:
-        """Resource -> amount in the scheduler's unit; status.capacity where allocatable is absent."""
+        """Resource -> amount in the scheduler's unit; status.capacity if allocatable is absent."""
         if self._allocatable is None:
             status = self.node.status
             listed = status.allocatable if status.allocatable is not None else status.capacity
@@ -124,7 +124,7 @@ class NodeInfo:
 
 
 class Cluster:
-    """Every object that was given, by kind; nodes with their pods; what is known and what is not."""
+    """Every object that was given, by kind; nodes with their pods; what is known, what is not."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
@@ -244,7 +244,7 @@ class Cluster:
             if isinstance(b, PodDisruptionBudget)
         ]
 
-    # -- changes, each on this fork only ---------------------------------------------------------------
+    # -- changes, each on this fork only -----------------------------------------------------------
 
     def _table(self, kind: str) -> dict[Key, KubeObject]:
         table = self._objects.get(kind, {})
@@ -310,5 +310,7 @@ class Cluster:
         self, namespace: str, *, added: Pod | None = None, removed: Pod | None = None
     ) -> None:
         index = self._pods_by_namespace
-        pods = tuple(pod for pod in index.get(namespace, ()) if pod is not removed)
+        pods = index.get(namespace, ())
+        if removed is not None:
+            pods = tuple(pod for pod in pods if pod is not removed)
         self._pods_by_namespace = {**index, namespace: (*pods, added) if added else pods}

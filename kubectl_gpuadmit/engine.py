@@ -1,5 +1,5 @@
-"""``evaluate``: the one function that answers; documents, a cluster, a policy and a time in, a report
-out, and nothing else touched.
+"""``evaluate``: the one function that answers: documents, a cluster, a policy and a time in, a
+report out, and nothing else touched.
 
 Objects that the run brings along (a Namespace, a ResourceQuota …) count as applied before the
 first workload is judged, whatever their place in the input: controllers create pods after
@@ -112,9 +112,11 @@ def evaluate(
     terms = _terms(policy, now, kubernetes)
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace)
     budget = remedies.Budget.for_cluster(cluster)
+    unsearched = 0
     for item in items:
         verdict, after = judge(item.workload, state, terms)
         if with_remedies and remedies.wanted(verdict):
+            unsearched += budget.left <= 0
             case = Case(item.document, item.workload, verdict, state, terms)
             found = remedies.search(case, namespace, budget)
             verdict = structs.replace(verdict, remedies=found)
@@ -126,6 +128,7 @@ def evaluate(
         workloads=tuple(verdicts),
         skipped=tuple(skipped),
         policy=policy.name,
+        unsearched=unsearched,
         asked=_asked(items, policy),
     )
 
@@ -154,7 +157,7 @@ def _terms(policy: Policy, now: dt.datetime, kubernetes: str) -> Terms:
 
 
 def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
-    """What the policy itself names, rules and static entries, and does not switch off everywhere."""
+    """Rules and static entries that the policy itself names and does not switch off everywhere."""
     named = [name for name in (*REGISTRY, *(e.rule for e in policy.static)) if policy.names(name)]
     places = {
         (item.workload.ref.namespace, policy.pool_of_pod(group.pod))

@@ -46,16 +46,17 @@ def refs_in_code() -> set[str]:
                     for value in [*given, *node.args[at : at + 1]]:
                         found |= set(literals(value))
                 case ast.arguments():
-                    named = [*zip(node.args[::-1], node.defaults[::-1], strict=False)]
-                    named += [*zip(node.kwonlyargs, node.kw_defaults, strict=True)]
-                    for argument, default in named:
+                    named = [*node.args[::-1], *node.kwonlyargs]
+                    missing = [None] * (len(node.args) - len(node.defaults))
+                    defaults = [*node.defaults[::-1], *missing, *node.kw_defaults]
+                    for argument, default in zip(named, defaults, strict=True):
                         if argument.arg == "ref" and default is not None:
                             found |= set(literals(default))
                 case ast.Constant(value=str(text)):
                     found |= {text} if re.fullmatch(r"policy(-[a-z]+)+", text) else set()
                     found |= set(re.findall(r"^error: .* \[([a-z-]+)\]$", text))
                 case ast.JoinedStr():
-                    said = "".join(p.value for p in node.values if isinstance(p, ast.Constant))
+                    said = "".join(str(p.value) for p in node.values if isinstance(p, ast.Constant))
                     found |= set(re.findall(r"^error: .* \[([a-z-]+)\]$", said))
     return {ref for ref in found if "-" in ref or ref in ("unreadable", "usage")}
 

@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.selectors import taint_text
-from kubectl_gpuadmit.placement import suggest
-from kubectl_gpuadmit.placement.amounts import amount
+from kubectl_gpuadmit.placement import shortage, suggest
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import RANK, node_unschedulable
 from kubectl_gpuadmit.placement.message import PREFILTER_CODES
@@ -34,12 +32,6 @@ REASONS = {
     "placement/no-nodes": "The cluster has no node at all. Check that the source holds the nodes.",
     "placement/no-such-label": "No node carries the label that the pod's nodeSelector asks for. "
     "Correct the key or value, or label the nodes.",
-    "placement/no-such-resource": "No node advertises the resource. Correct its name, or install "
-    "the device plugin that advertises it.",
-    "placement/no-node-large-enough": "The pod asks for more than any node that it may use has, "
-    "even empty. Ask for less per pod, or add larger nodes.",
-    "placement/fragmented": "Enough is free in the cluster, but not on one node. Ask for less per "
-    "pod, or move small pods together.",
     "placement/too-many-replicas": "Some replicas fit, and the rest would not fit even if nothing "
     "else ran. Use fewer replicas or more nodes.",
 }
@@ -155,8 +147,7 @@ def _scene(cycle: Cycle, nodes: tuple[NodeVerdict, ...]) -> _Scene:
     obstacles = [_rank(v) for v in nodes]
     fewest = min(obstacles)
     main = tuple(v for v, n in zip(nodes, obstacles, strict=True) if n == fewest)
-    best = min(main, key=lambda v: (*lack(v.shortfalls), v.node))
-    return _Scene(cycle, nodes, main, best)
+    return _Scene(cycle, nodes, main, _nearest(main))
 
 
 def _rank(verdict: NodeVerdict) -> tuple[bool, int]:
@@ -179,11 +170,25 @@ def _main_findings(scene: _Scene) -> list[Finding]:
         if code == "placement/node-affinity" and (found := _no_such_label(scene, subject)):
             first.append(found)
         elif code == "placement/insufficient":
-            found = _resource(scene, subject, names)
+            found = _shortage(scene, subject, names)
             (first if found.reason == "placement/no-such-resource" else rest).append(found)
         else:
             rest.append(_folded(scene, code, subject, names))
     return first + rest
+
+
+def _shortage(scene: _Scene, name: str, lacking: Sequence[str]) -> Finding:
+    """Too little of a resource, told of the open nodes where that is possible."""
+    names = frozenset(lacking)
+    short = [v for v in scene.main if v.node in names]
+    opened = [v for v in short if not any(s.until for s in v.shortfalls)] or short
+    best = scene.best if scene.best in opened else None
+    return shortage.finding(scene.cycle, name, opened, best or _nearest(opened))
+
+
+def _nearest(verdicts: Iterable[NodeVerdict]) -> NodeVerdict:
+    """The one that lacks least."""
+    return min(verdicts, key=lambda v: (*lack(v.shortfalls), v.node))
 
 
 def _fold(
@@ -307,106 +312,19 @@ def _no_such_label(scene: _Scene, subject: str) -> Finding | None:
     )
 
 
-def _resource(scene: _Scene, name: str, lacking: Sequence[str]) -> Finding:
-    """Nowhere advertised, larger than every node, scattered, or simply used, on these nodes."""
-    cycle = scene.cycle
-    everywhere = cycle.cluster.nodes
-    asked = dict(cycle.asked)[name]
-    capacity = max(info.allocatable.get(name, 0) for info in everywhere.values())
-    shut = {v.node for v in scene.main if any(s.until for s in v.shortfalls)}
-    lacking = [node for node in lacking if node not in shut] or lacking
-    usable = [everywhere[node] for node in lacking]
-    largest = max(usable, key=lambda info: info.allocatable.get(name, 0))
-    nearest = scene.best
-    if nearest.node not in lacking:
-        names = frozenset(lacking)
-        short = (v for v in scene.main if v.node in names)
-        nearest = min(short, key=lambda v: (*lack(v.shortfalls), v.node))
-    evidence = _deficit(scene, nearest)
-    if is_extended(name) and capacity <= 0:
-        advertised = {
-            other
-            for info in everywhere.values()
-            for other, n in info.allocatable.items()
-            if n > 0 and is_extended(other)
-        }
-        meant = suggest.near(name, advertised)
-        hint = f" (did you mean {meant}?)" if meant else ""
-        return Finding(
-            reason="placement/no-such-resource",
-            detail=f"no node advertises {name}{hint}",
-            evidence=(Evidence(f"{len(everywhere)} nodes", name, 0, asked, "status.allocatable"),),
-            suggest=suggest.other_resource(cycle.pod, name, meant) if meant else (),
-            rule=RULE,
-        )
-    has = largest.allocatable.get(name, 0)
-    if asked > has:
-        which = "the largest node" if has == capacity else "the largest node that it may use"
-        return Finding(
-            reason="placement/no-node-large-enough",
-            detail=f"asks {amount(name, asked)} {name}, {which} has {amount(name, has)}"
-            if has
-            else f"asks {amount(name, asked)} {name}, no node that it may use has any",
-            evidence=evidence,
-            suggest=suggest.fewer(cycle.pod, name, asked, has) if is_extended(name) else (),
-            rule=RULE,
-        )
-    free = {info.name: max(0, info.free(name)) for info in usable}
-    total, most = sum(free.values()), max(free.values())
-    best = everywhere[nearest.node]
-    fewer = suggest.fewer(cycle.pod, name, asked, most) if is_extended(name) else ()
-    if total >= asked and len(usable) > 1:
-        return Finding(
-            reason="placement/fragmented",
-            detail=f"asks {amount(name, asked)} {name} on one node: {amount(name, total)} are "
-            f"free, at most {amount(name, most)} on one node",
-            evidence=(
-                Evidence(f"{len(usable)} nodes", f"{name} free in total", total, None),
-                *evidence,
-            ),
-            permanent=False,
-            suggest=fewer,
-            rule=RULE,
-        )
-    return Finding(
-        reason="placement/insufficient",
-        detail=f"needs {amount(name, asked)} {name}, {best.name} has "
-        f"{amount(name, max(0, best.free(name)))} free "
-        f"of {amount(name, best.allocatable.get(name, 0))}",
-        evidence=evidence,
-        permanent=False,
-        suggest=fewer,
-        rule=RULE,
-    )
-
-
-def _deficit(scene: _Scene, verdict: NodeVerdict) -> tuple[Evidence, ...]:
-    """Everything that is lacking on one node, as free against asked."""
-    info = scene.cycle.cluster.nodes[verdict.node]
-    return tuple(
-        Evidence(
-            subject=f"Node {info.name}",
-            what=s.subject,
-            observed=amount(s.subject, (s.capacity or 0) - (s.used or 0)),
-            wanted=amount(s.subject, s.requested or 0),
-            source=f"allocatable {amount(s.subject, s.capacity or 0)}, "
-            f"{amount(s.subject, s.used or 0)} requested by {_pods(len(info.pods))}",
-        )
-        for s in verdict.shortfalls
-        if s.filter == "NodeResourcesFit"
-    )
-
-
-def _pods(number: int) -> str:
-    return "1 pod" if number == 1 else f"{number} pods"
-
-
 def _too_many(nodes: Sequence[NodeVerdict], *, placed: int, count: int, room: int) -> Finding:
     return Finding(
         reason="placement/too-many-replicas",
         detail=f"asks {count} pods: {placed} fit now, {room} would if nothing else ran",
         evidence=(
-            Evidence(f"{len(nodes)} nodes", "pods of this kind", room, count, "emptied nodes"),
+            Evidence(
+                f"{len(nodes)} nodes",
+                "room for such pods",
+                room,
+                count,
+                "emptied nodes",
+                bound="least",
+            ),
         ),
         rule=RULE,
     )

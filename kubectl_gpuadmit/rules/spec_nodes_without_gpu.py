@@ -31,10 +31,14 @@ def spec_nodes_without_gpu(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     if not (spec.nodeSelector or spec.affinity or spec.nodeName):
         return
     wanted = gpus.pod_gpus(ask.pod, ask.policy.gpu_patterns)
-    chosen = list(admitted_nodes(cluster, ask.pod)) if wanted else []
+    if not wanted:
+        return
+    chosen = admitted_nodes(cluster, ask.pod)
     for name in wanted:
+        if not chosen or any(node.allocatable.get(name) for node in chosen):
+            continue
         have = [node for node in cluster.nodes.values() if node.allocatable.get(name)]
-        if not chosen or not have or any(node.allocatable.get(name) for node in chosen):
+        if not have:
             continue
         others = sorted(
             {
@@ -51,7 +55,7 @@ def spec_nodes_without_gpu(ask: Ask, cluster: Cluster) -> Iterator[Found]:
             detail=f"the pod asks for {wanted[name]} {name} and selects {len(chosen)} "
             f"node{'' if one else 's'} without it; {instead}",
             evidence=(
-                Evidence("selected nodes", name, 0, wanted[name], "status.allocatable"),
+                Evidence("selected nodes", name, 0, wanted[name], "status.allocatable", "least"),
                 Evidence("all nodes", f"nodes with {name}", len(have), None, "status.allocatable"),
             ),
             field=ask.field("/spec/nodeSelector" if spec.nodeSelector else "/spec/affinity"),
