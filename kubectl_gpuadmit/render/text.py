@@ -153,7 +153,9 @@ def _running(page: Page, verdict: Verdict) -> None:
     if verdict.running == "not-a-model":
         return
     mark = {"fits": "ok", "exceeds": "no", "unknown": "unknown"}[verdict.running]
-    detail = _missing(verdict, "running") if verdict.running == "unknown" else ""
+    detail = ""
+    if verdict.running == "unknown":
+        detail = _missing(verdict, "running") or "memory fit is not judged by this version"
     _status(page, "running", mark, verdict.running, detail)
 
 
