@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,7 +47,7 @@ def keeper(file: str, asked: Asked, report: Report) -> Callable[[], None]:
         with Progress() as progress:
             progress.step(f"writing the capsule {file}")
             raw = capsule.made(asked, program=__version__, plain=plain)
-            capsule.prove(raw, report, load=_policy, decode=_objects, plain=plain)
+            capsule.prove(raw, report, load=_policy, decode=objects_of, plain=plain)
             write_whole(Path(file), raw)
 
     return keep
@@ -57,14 +56,13 @@ def keeper(file: str, asked: Asked, report: Report) -> Callable[[], None]:
 def replay(file: str) -> Replayed:
     """Answers the question that a capsule holds. Raises BadSnapshot."""
     held = capsule.opened(read_packed(Path(file)), file)
-    report = capsule.restored(held, load=_policy, decode=_objects).answer()
+    report = capsule.restored(held, load=_policy, decode=objects_of).answer()
     again = plain(report)
-    taken = dt.datetime.fromisoformat(held.now).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    which = f"{file}: as of {taken}, version {held.program}"
+    which = f"{file}: recorded by version {held.program}; version {__version__} gives"
     if again == held.verdict:
-        return Replayed(report, True, f"{which}: version {__version__} gives the recorded verdict")
+        return Replayed(report, True, f"{which} the same verdict")
     changed = "; ".join(_changes(held.verdict, again)) or "in its details"
-    said = f"warning: {which}: version {__version__} gives another verdict: {changed}"
+    said = f"warning: {which} another verdict: {changed}"
     return Replayed(report, False, said)
 
 
@@ -94,6 +92,7 @@ def _policy(raw: bytes, name: str) -> Policy:
     return load_policy((raw, name))
 
 
-def _objects(items: list[dict[str, Any]]) -> list[KubeObject]:
+def objects_of(items: list[dict[str, Any]]) -> list[KubeObject]:
+    """Plain objects as structs."""
     listed = {"apiVersion": "v1", "kind": "List", "items": items}
     return decode_bulk(msgspec.json.encode(listed), "the capsule")[0] if items else []

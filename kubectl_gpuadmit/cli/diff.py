@@ -92,7 +92,8 @@ def diff(
         else:
             found = of_running(*sides, kubernetes=kubernetes)
     unreadable = [skipped for skipped in found.skipped if skipped.treated == "unreadable"]
-    if files and not found.compared and not found.skipped:
+    unknown = [skipped for skipped in found.skipped if skipped.treated == "unknown-kind"]
+    if files and not (found.compared or unreadable or unknown):
         raise NothingChecked(
             "no-workload", "nothing was compared", file=files[0], hint="name a workload"
         )
@@ -101,7 +102,7 @@ def diff(
         tell_unreadable(skipped)
     if unreadable:
         return EXIT_BAD_INPUT
-    if any(skipped.treated == "unknown-kind" for skipped in found.skipped):
+    if unknown:
         return EXIT_UNANSWERED
     return EXIT_DENIED if any(flip.worse for flip in found.flips) else EXIT_CLEAR
 

@@ -35,9 +35,9 @@ class Question(Struct, frozen=True, kw_only=True):
     now: dt.datetime | None
     remedies: bool
     rule: str
-    capsule: str
+    capsule: str = ""
     """File that is to hold what the answer read, '' for none."""
-    from_capsule: str
+    from_capsule: str = ""
     """File that holds the whole question, '' where the other fields do."""
     warn_exit_code: int
     kubernetes: str

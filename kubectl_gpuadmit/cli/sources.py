@@ -1,4 +1,4 @@
-"""Where a command's cluster comes from: a snapshot that was named; says what else is not possible."""
+"""Where a command's cluster comes from: the snapshot that it names."""
 
 from __future__ import annotations
 
@@ -35,5 +35,6 @@ def cluster_of(path: str, *, now: str, command: str) -> Taken:
         read.cluster,
         read.modified,
         path,
-        assumed=f"{path} does not say when it was taken; its newest file says {moment} (--now sets it)",
+        assumed=f"{path} does not say when it was taken; its newest file says {moment}"
+        " (--now sets it)",
     )

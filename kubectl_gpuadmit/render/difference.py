@@ -1,6 +1,7 @@
 """``diff`` for a person and as ``gpu-admit.io/diff/v1``; says what was found and judges nothing.
 
-The JSON shape is documented in schema/diff-v1.json; fields may be added, none is renamed or removed.
+The JSON shape is documented in schema/diff-v1.json; fields may be added, none is renamed or
+removed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """One verdict with everything that it read, so that anybody can have it again; opens no file.
 
 The form, ``gpu-admit.io/capsule/v1``: the documents, the cluster's objects that were asked for, the
-policy, the moment and the answer, under a hash of all of them. A capsule is only made if what it holds
-gives the same answer as the whole cluster did.
+policy, the moment and the answer, under a hash of all of them. A capsule is only made if what it
+holds gives the same answer as the whole cluster did.
 
-What a capsule leaves out of documents and objects is what ``secrets`` says: values of env variables,
-arguments and annotations that no rule reads. The answer in it is that of the documents as they are in
-it; a remedy may so show ``(dropped)`` where the user's file has an argument.
+What a capsule leaves out of documents and objects is what ``secrets`` says: values of env
+variables, arguments and annotations that no rule reads. The answer in it is that of the documents
+as they are in it; a remedy may so show ``(dropped)`` where the user's file has an argument.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def _insufficient(why: str) -> Unanswerable:
 
 
 def outcome(verdict: dict[str, Any]) -> Any:
-    """What two answers to one question must have in common: all but the values that a patch shows."""
+    """What two answers to one question must have in common: all but the values that a patch
+    shows."""
     return [
         {
             **{key: value for key, value in one.items() if key not in ("patch", "mutations")},
@@ -182,14 +183,14 @@ def restored(held: Held, *, load: LoadPolicy, decode: Decode) -> Asked:
 def _sealed(held: Held) -> bytes:
     content = msgspec.to_builtins(held)
     try:
-        sealed = {"schemaVersion": held.schemaVersion, "sha256": _hash(content), **content}
+        sealed = {"schemaVersion": held.schemaVersion, "sha256": seal(content), **content}
         return msgspec.json.format(msgspec.json.encode(sealed), indent=1) + b"\n"
     except (UnicodeEncodeError, OverflowError):
         raise _insufficient("JSON has no way to write a text or number of a document") from None
 
 
-def _hash(content: dict[str, Any]) -> str:
-    """Over the content in one spelling, whatever the file's own blanks and order of keys."""
+def seal(content: dict[str, Any]) -> str:
+    """SHA-256 of the content in one spelling, whatever the file's own blanks and order of keys."""
     return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
@@ -221,8 +222,8 @@ def opened(raw: bytes, file: str) -> Held:
             field="schemaVersion",
             hint="upgrade kubectl gpu-admit",
         )
-    seal = content.pop("sha256", None)
-    if seal != _hash(content):
+    given = content.pop("sha256", None)
+    if given != seal(content):
         raise BadSnapshot(
             "capsule-changed",
             "its content is not what its sha256 says: it was changed or cut after it was written",

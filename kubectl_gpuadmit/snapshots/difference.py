@@ -1,8 +1,9 @@
 """Two snapshots compared by verdict: whose changed, by which finding, because of which object.
 
-An object is responsible if the verdict of the first snapshot becomes that of the second when it, and
-nothing else, is changed as it was. Which one that is, is found by trying on the engine, never guessed.
-Besides objects the moment, the policy, the kinds that were exported and the workload itself may differ.
+An object is responsible if the verdict of the first snapshot becomes that of the second when it,
+and nothing else, is changed as it was. Which one that is, is found by trying on the engine, never
+guessed. Besides objects the moment, the policy, the kinds that were exported and the workload
+itself may differ.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def of_manifests(
 
 
 def of_running(before: Side, after: Side, *, kubernetes: str) -> Difference:
-    """The GPU workloads that run in both, each judged as if it were applied now, its own pods away."""
+    """The GPU workloads that run in both, each as if it were applied now, its own pods away."""
 
     def judge(one: Running, other: Running) -> Callable[..., Verdict]:
         def judged(side: Side, *, moved: bool) -> Verdict:

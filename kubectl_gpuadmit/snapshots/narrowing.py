@@ -1,4 +1,4 @@
-"""Which few of many changes suffice for an effect, found by trying; knows nothing of what they are."""
+"""Which few of many changes suffice for an effect, found by trying; knows not what they are."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def smallest(
 ) -> tuple[tuple[T, ...], bool]:
     """Changes that together have the effect, and whether none of them can be left out.
 
-    ``holds`` says whether these changes, all others left alone, have it; it was seen to hold for all
-    of them and not for none. Of several answers it is the one that lies first in ``changes``. About
-    log2(n) tries for each change of the answer; when they run out, what suffices so far is given.
+    ``holds`` says whether these changes, all others left alone, have it; it was seen to hold for
+    all of them and not for none. Of several answers it is the one that lies first in ``changes``.
+    About log2(n) tries for each change of the answer; when they run out, what suffices so far is
+    given.
 
     Invariant: ``needed`` with all of ``open`` has the effect.
     """

@@ -1,4 +1,4 @@
-"""A cluster that notes which of its objects it or a fork of it is asked for; answers as any other."""
+"""A cluster that notes which of its objects it, or a fork of it, is asked for."""
 
 from __future__ import annotations
 

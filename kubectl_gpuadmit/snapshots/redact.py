@@ -1,15 +1,15 @@
 """Stable pseudonyms for names, so that a cluster can be shown to strangers; no verdict changes.
 
-Text is renamed word by word: ``llama-8b-7d9f`` becomes ``qab-qac-qbd``. Each word gets one pseudonym for
-the whole file, whatever it names, so every relation that Kubernetes or the engine reads from names
-holds as before: a pod's name begins with its owner's, a label has the value of a name, two objects
-name the same node. Numbers stay, they order the pods of a StatefulSet.
+Text is renamed word by word: ``llama-8b-7d9f`` becomes ``qab-qac-qbd``. Each word gets one
+pseudonym for the whole file, whatever it names, so every relation that Kubernetes or the engine
+reads from names holds as before: a pod's name begins with its owner's, a label has the value of a
+name, two objects name the same node. Numbers stay, they order the pods of a StatefulSet.
 
-Why numbered words and no hash: pseudonyms are handed out in the order of the words, so lists that are
-sorted by name stay in their order; equal input gives equal bytes; and there is no key that somebody
-could lose or a dictionary try. What a reader still learns: how many words a name has, which names share
-one, and their alphabetical order. Pseudonyms of two files have nothing to do with each other: to
-compare two clusters, compare first and redact then.
+Why numbered words and no hash: pseudonyms are handed out in the order of the words, so lists that
+are sorted by name stay in their order; equal input gives equal bytes; and there is no key that
+somebody could lose or a dictionary try. What a reader still learns: how many words a name has,
+which names share one, and their alphabetical order. Pseudonyms of two files have nothing to do with
+each other: to compare two clusters, compare first and redact then.
 
 Rules of this module
 1. Every text is renamed unless a list here says that it is Kubernetes' own word.
@@ -68,22 +68,23 @@ _CLASS_KINDS = frozenset(
 )
 """Kinds whose names stay: quotas and pods speak of them in words of their own."""
 
-_KEPT_FIELDS = frozenset(
-    """
-    accessModes allocatable allocatedResources allocationMode apiGroups apiVersion apiVersions
-    capacity cel count creationTimestamp declaredFeatures default defaultRequest deletionTimestamp
-    device deviceClassName disruptionsAllowed driver effect failurePolicy finalizers globalDefault
-    handler hard hostIP key kind lastTransitionTime limits matchAttribute matchLabelKeys matchPolicy
-    max maxLimitRequestRatio maxSurge maxUnavailable medium min minAvailable mismatchLabelKeys
-    mlPolicy nodeAffinityPolicy nodeTaintsPolicy operations operator overhead phase podFixed
-    preemptionPolicy priorityClassName protocol provisioner reason reinvocationPolicy requests
-    resize resourceName resourceRules resourceVersion resources restartPolicy rules
-    runtimeClassName samples schedulerName scopeName scopes selectors sharedCounters sideEffects
-    sizeLimit startTime status storageClassName timeAdded topologyKey topologyKeys type uid
-    unhealthyPodEvictionPolicy used validationActions volumeAttributesClassName volumeBindingMode
-    volumeMode whenUnsatisfiable
-    """.split()
-)
+_KEPT_FIELDS = frozenset({
+    "accessModes", "allocatable", "allocatedResources", "allocationMode", "apiGroups",
+    "apiVersion", "apiVersions", "capacity", "cel", "count", "creationTimestamp",
+    "declaredFeatures", "default", "defaultRequest", "deletionTimestamp", "device",
+    "deviceClassName", "disruptionsAllowed", "driver", "effect", "failurePolicy", "finalizers",
+    "globalDefault", "handler", "hard", "hostIP", "key", "kind", "lastTransitionTime", "limits",
+    "matchAttribute", "matchLabelKeys", "matchPolicy", "max", "maxLimitRequestRatio",
+    "maxSurge", "maxUnavailable", "medium", "min", "minAvailable", "mismatchLabelKeys",
+    "mlPolicy", "nodeAffinityPolicy", "nodeTaintsPolicy", "operations", "operator", "overhead",
+    "phase", "podFixed", "preemptionPolicy", "priorityClassName", "protocol", "provisioner",
+    "reason", "reinvocationPolicy", "requests", "resize", "resourceName", "resourceRules",
+    "resourceVersion", "resources", "restartPolicy", "rules", "runtimeClassName", "samples",
+    "schedulerName", "scopeName", "scopes", "selectors", "sharedCounters", "sideEffects",
+    "sizeLimit", "startTime", "status", "storageClassName", "timeAdded", "topologyKey",
+    "topologyKeys", "type", "uid", "unhealthyPodEvictionPolicy", "used", "validationActions",
+    "volumeAttributesClassName", "volumeBindingMode", "volumeMode", "whenUnsatisfiable",
+})  # fmt: skip
 """Fields of Kubernetes' own words, amounts and times; nothing below them is a name of anybody's."""
 
 _DROPPED_FIELDS = frozenset(
@@ -103,7 +104,7 @@ class Redactor:
 
     @classmethod
     def of(cls, items: Iterable[Mapping[str, Any]], keep: Keep | None = None) -> Redactor:
-        """Reads every name of these objects (as ``trim.items`` gives them) and hands out pseudonyms."""
+        """Reads every name of these objects, as ``trim.items`` gives them."""
         keep = keep or Keep()
         seen: set[str] = set()
 

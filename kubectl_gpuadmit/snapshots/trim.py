@@ -1,9 +1,9 @@
 """Objects as they are kept: the fields that the engine reads, and of those nothing that is secret.
 
-What is kept of a kind that has a struct is what the struct has: a field that the engine does not read
-is not in it, so this page cannot fall behind. Kinds that arrive as plain data are named in ``KEPT``;
-of all others only that they exist: identity, labels, owners. Secrets and Events are left out, and no
-kind list claims that they were read.
+What is kept of a kind that has a struct is what the struct has: a field that the engine does not
+read is not in it, so this page cannot fall behind. Kinds that arrive as plain data are named in
+``KEPT``; of all others only that they exist: identity, labels, owners. Secrets and Events are left
+out, and no kind list claims that they were read.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def items(
     """Every object as plain data by kind, namespace and name.
 
     With ``namespace`` the others' own objects are left out, except what decides about room for
-    everybody: pods, their volume claims and disruption budgets. ``annotations`` are kept besides the
-    allow-list.
+    everybody: pods, their volume claims and disruption budgets. ``annotations`` are kept besides
+    the allow-list.
     """
     return [
         trimmed(obj, annotations)
@@ -133,7 +133,7 @@ def _part(kind: str, part: str, data: Any, annotations: Collection[str]) -> Any:
 
 
 def plain(data: Any, annotations: Collection[str] = ()) -> Any:
-    """Plain data of any shape without what ``secrets`` drops: pod templates may lie anywhere in it."""
+    """Data of any shape without what ``secrets`` drops: pod templates may lie anywhere in it."""
     match data:
         case dict():
             return {
@@ -162,7 +162,7 @@ def _value(key: Any, value: Any, annotations: Collection[str]) -> Any:
 
 
 def manifest(data: dict[str, Any], annotations: Collection[str] = ()) -> dict[str, Any]:
-    """A document of a run, as a capsule may hold it: also without a Secret's or ConfigMap's data."""
+    """A document of a run, as a capsule may hold it: without a Secret's or ConfigMap's data."""
     kept: dict[str, Any] = plain(data, annotations)
     if data.get("kind") in ("Secret", "ConfigMap"):
         kept = {k: v for k, v in kept.items() if k not in ("data", "stringData", "binaryData")}

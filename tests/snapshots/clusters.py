@@ -26,10 +26,20 @@ ROOT = Path(__file__).parents[2]
 NOW = dt.datetime(2026, 11, 29, 14, tzinfo=dt.UTC)
 WORKLOADS = sorted((ROOT / "examples/workloads").glob("*.yaml"))
 POLICY_FILE = ROOT / "examples/policy.yaml"
-KINDS = (
-    "LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod PodDisruptionBudget "
-    "PriorityClass ResourceQuota RuntimeClass ServiceAccount StorageClass"
-).split()
+KINDS = [
+    "LimitRange",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "ResourceQuota",
+    "RuntimeClass",
+    "ServiceAccount",
+    "StorageClass",
+]
 
 
 @cache

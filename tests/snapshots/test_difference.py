@@ -46,9 +46,7 @@ def node_gone(items: list[dict[str, Any]]) -> None:
 
 def quota_lowered(items: list[dict[str, Any]]) -> None:
     quota = next(
-        i
-        for i in items
-        if i["kind"] == "ResourceQuota" and i["metadata"]["namespace"] == "team-a"
+        i for i in items if i["kind"] == "ResourceQuota" and i["metadata"]["namespace"] == "team-a"
     )
     for part in ("spec", "status"):
         quota[part]["hard"] = {**quota[part]["hard"], "requests.nvidia.com/gpu": "3"}
@@ -160,9 +158,7 @@ def test_manifests_are_judged_each_alone() -> None:
         for name in ("fits", "quota-third-replica", "waits-for-preemption")
         for doc in documents(ROOT / f"examples/workloads/{name}.yaml")
     ]
-    found = of_manifests(
-        docs, side(), side(quota_lowered), namespace="default", kubernetes="1.37"
-    )
+    found = of_manifests(docs, side(), side(quota_lowered), namespace="default", kubernetes="1.37")
     assert found.compared == 3
     assert in_short(found) == [
         ("deployment/summariser", "admitted, fits", "denied, fits",

@@ -1,4 +1,4 @@
-"""A trimmed cluster answers like the whole one, holds no secret, and is the same bytes each time."""
+"""A trimmed cluster answers like the whole one, holds no secret, and is the same bytes."""
 
 from __future__ import annotations
 
@@ -109,8 +109,9 @@ def test_kinds_without_a_struct_keep_their_parts_or_only_that_they_exist() -> No
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": "web", "namespace": "a", "annotations": {"gpu-admit.io/ttl": "4h"}},
-            "spec": {"template": {"spec": {"containers": [{"env": [{"value": "hunter2"}]}]}}},
+            "metadata": {"name": "web", "namespace": "a", "annotations": {"gpu-admit.io/ttl":
+            "4h"}}, "spec": {"template": {"spec": {"containers": [{"env": [{"value":
+            "hunter2"}]}]}}},
         },
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -144,7 +145,11 @@ def test_kinds_without_a_struct_keep_their_parts_or_only_that_they_exist() -> No
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": "web", "namespace": "a", "annotations": {"gpu-admit.io/ttl": "4h"}},
+            "metadata": {
+                "name": "web",
+                "namespace": "a",
+                "annotations": {"gpu-admit.io/ttl": "4h"},
+            },
         },
         {
             "apiVersion": "v1",
