@@ -226,6 +226,7 @@ def _judge_group(
             now=terms.now,
             decided_by=workload.queue,
             ttl_annotations=terms.policy.ttl_annotations,
+            kubernetes=terms.kubernetes,
         )
         count = placed.asked
     names = PodNames(group, count)
@@ -276,6 +277,7 @@ def _place(cluster: Cluster, pod: Pod, names: PodNames, workload: Workload, term
         names=names,
         decided_by=workload.queue,
         ttl_annotations=terms.policy.ttl_annotations,
+        kubernetes=terms.kubernetes,
     )
 
 

@@ -29,6 +29,7 @@ from kubectl_gpuadmit.kube.objects import (
     WeightedPodAffinityTerm,
 )
 from kubectl_gpuadmit.kube.resource_names import is_hugepages, is_pod_level, may_overcommit
+from kubectl_gpuadmit.kube.versions import version
 
 T = TypeVar("T")
 
@@ -95,15 +96,14 @@ def decode(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
     return pod
 
 
-def version(text: str) -> tuple[int, int]:
-    """``v1.36.2`` or ``1.36`` -> (1, 36)."""
-    major, _, rest = text.lstrip("v").partition(".")
-    minor = rest.split(".", 1)[0].rstrip("+") or "0"
-    return int(major), int(minor)
-
-
 def prepare(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
-    """Defaults of storing: matchLabelKeys become selector terms, pod-level resources complete."""
+    """Defaults of storing: matchLabelKeys become selector terms, pod-level resources complete.
+
+    Before 1.35 (ContainerRestartRules, pkg/api/pod/util.go) restart policies of containers that
+    make no sidecar are dropped, whatever they say.
+    """
+    if version(kubernetes) < (1, 35):
+        pod = _without_restart_rules(pod)
     spec = pod.spec
     labels = pod.metadata.labels or {}
     affinity = spec.affinity
@@ -115,6 +115,19 @@ def prepare(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
     if affinity is not spec.affinity or spread is not spec.topologySpreadConstraints:
         pod = replace(pod, spec=replace(spec, affinity=affinity, topologySpreadConstraints=spread))
     return _pod_level(pod, limits=True) if version(kubernetes) >= (1, 37) else pod
+
+
+def _without_restart_rules(pod: Pod) -> Pod:
+    spec = pod.spec
+
+    def plain(container: Container) -> Container:
+        return replace(container, restartPolicy=None) if container.restartPolicy else container
+
+    containers = each(spec.containers, plain)
+    inits = each(spec.initContainers, lambda c: c if c.restartPolicy == "Always" else plain(c))
+    if containers is spec.containers and inits is spec.initContainers:
+        return pod
+    return replace(pod, spec=replace(spec, containers=containers, initContainers=inits))
 
 
 def _merged(

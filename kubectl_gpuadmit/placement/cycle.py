@@ -9,6 +9,7 @@ from __future__ import annotations
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import pods as podlib
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.placement import board as boards
 from kubectl_gpuadmit.placement import static
 from kubectl_gpuadmit.placement.filters import (
@@ -41,12 +42,15 @@ class Cycle:
     Raises QuantityError where the pod's requests cannot be read.
     """
 
-    def __init__(self, cluster: Cluster, pod: Pod, *, lenient: bool = False) -> None:
+    def __init__(
+        self, cluster: Cluster, pod: Pod, *, lenient: bool = False, kubernetes: str = LATEST
+    ) -> None:
         self.cluster = cluster
         self.pod = pod
+        self.kubernetes = kubernetes
         self.asked = resources_fit.asked(pod)
         self.ports = podlib.host_ports(pod)
-        self.delegated = dynamic_resources.delegated(cluster, self.asked)
+        self.delegated = dynamic_resources.delegated(cluster, self.asked, kubernetes=kubernetes)
         self._lenient = lenient
         self._positions = static.positions(cluster)
         key = static.signature(pod)

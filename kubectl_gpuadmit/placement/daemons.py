@@ -21,6 +21,7 @@ from kubectl_gpuadmit.kube.objects import (
     Pod,
     Toleration,
 )
+from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import node_affinity, node_name, taint_toleration
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
@@ -67,6 +68,7 @@ def place_on_each(
     now: dt.datetime,
     decided_by: str = "",
     ttl_annotations: Sequence[str] = (),
+    kubernetes: str = LATEST,
 ) -> Placed:
     """One pod on each node that the controller chooses; ``asked`` says on how many.
 
@@ -75,10 +77,10 @@ def place_on_each(
     """
     names = nodes_for(cluster, pod)
     wanted = merged_label_keys(daemon_pod(pod))
-    done = place(cluster, wanted, 0, now=now, decided_by=decided_by)
+    done = place(cluster, wanted, 0, now=now, decided_by=decided_by, kubernetes=kubernetes)
     if not names or done.placement == "unknown":
         return structs.replace(done, asked=len(names))
-    cycle = Cycle(done.cluster, wanted)
+    cycle = Cycle(done.cluster, wanted, kubernetes=kubernetes)
     places: list[str] = []
     first_refused = ""
     for i, name in enumerate(names):
@@ -96,6 +98,7 @@ def place_on_each(
         now=now,
         decided_by=decided_by,
         ttl_annotations=ttl_annotations,
+        kubernetes=kubernetes,
     )
     return structs.replace(
         refused,

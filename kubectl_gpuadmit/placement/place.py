@@ -17,6 +17,7 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.quantity import QuantityError
 from kubectl_gpuadmit.kube.resource_names import is_extended
+from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.placement import (
     explain,
     named_node,
@@ -26,7 +27,7 @@ from kubectl_gpuadmit.placement import (
     waiting,
 )
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.placement.filters import scheduling_gates
+from kubectl_gpuadmit.placement.filters import dynamic_resources, scheduling_gates
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
 from kubectl_gpuadmit.placement.message import scheduler_message
 from kubectl_gpuadmit.verdict import (
@@ -80,6 +81,7 @@ def place(
     names: Sequence[str] | None = None,
     decided_by: str = "",
     ttl_annotations: Sequence[str] = (),
+    kubernetes: str = LATEST,
 ) -> Placed:
     """Places ``count`` pods like ``pod``, stopping at the first that finds no node.
 
@@ -93,7 +95,7 @@ def place(
         missing = _unknown("Node objects: not in the source", "kubectl get nodes -o yaml")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     try:
-        cycle = Cycle(fork, pod)
+        cycle = Cycle(fork, pod, kubernetes=kubernetes)
     except QuantityError as problem:
         missing = _unknown(f"requests of the pod: {problem}")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
@@ -160,7 +162,7 @@ def _refused(
     ttl_annotations: Sequence[str],
 ) -> Placed:
     cluster = cycle.cluster
-    room = _room(cluster, cycle.pod, count)
+    room = _room(cluster, cycle.pod, count, cycle.kubernetes)
     placement: Placement = "waits" if room >= count else "never"
     tried = preemption.dry_run(cycle, verdicts, now=now)
     found = explain.findings(
@@ -186,11 +188,11 @@ def _refused(
     )
 
 
-def _room(cluster: Cluster, pod: Pod, count: int) -> int:
+def _room(cluster: Cluster, pod: Pod, count: int, kubernetes: str) -> int:
     """How many of ``count`` pods would find a node if all other pods ended and nodes were well."""
     twin = cluster.fork()
     twin.nodes = dict(static.emptied(cluster))
-    cycle = Cycle(twin, pod, lenient=True)
+    cycle = Cycle(twin, pod, lenient=True, kubernetes=kubernetes)
     for i in range(count):
         best = cycle.best()
         if best is None:
@@ -237,7 +239,7 @@ def _unseen(cluster: Cluster, cycle: Cycle) -> tuple[Unknown, ...]:
                 "kubectl get pods -A -o yaml",
             )
         )
-    if not cluster.knows("DeviceClass"):
+    if dynamic_resources.supplies(cycle.kubernetes) and not cluster.knows("DeviceClass"):
         for name, _ in cycle.asked:
             if is_extended(name) and not any(
                 info.allocatable.get(name) for info in cluster.nodes.values()

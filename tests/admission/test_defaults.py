@@ -101,6 +101,23 @@ def test_before_1_37_pod_level_requests_are_filled_in_when_the_pod_is_read() -> 
     assert defaults.prepare(defaults.decode(one)).spec.resources == wanted
 
 
+def test_before_1_35_only_a_sidecar_keeps_a_restart_policy_of_its_own() -> None:
+    one = pod(
+        container(restartPolicy="Never"),
+        initContainers=[
+            container(name="side", restartPolicy="Always"),
+            container(name="once", restartPolicy="OnFailure"),
+        ],
+    )
+
+    def policies(kubernetes: str) -> list[str | None]:
+        spec = defaults.prepare(defaults.decode(one), kubernetes=kubernetes).spec
+        return [c.restartPolicy for c in (*(spec.initContainers or ()), *(spec.containers or ()))]
+
+    assert policies("1.34") == ["Always", None, None]
+    assert policies("1.35") == ["Always", "OnFailure", "Never"]
+
+
 def test_match_label_keys_become_selector_terms_of_the_pods_own_labels() -> None:
     one = pod(
         labels={"app": "a", "version": "7"},

@@ -241,3 +241,22 @@ def test_terminated_pods_of_the_snapshot_hold_nothing() -> None:
 def test_the_kinds_that_matter_are_known_by_default() -> None:
     assert {"Pod", "Node", "DeviceClass"} <= set(KNOWN)
     assert decoded({"kind": "DeviceClass", "metadata": {"name": "x"}}).kind == "DeviceClass"
+
+
+def test_before_1_36_a_device_class_supplies_no_extended_resource() -> None:
+    mapped = decoded(
+        {
+            "kind": "DeviceClass",
+            "metadata": {"name": "gpu.example.com"},
+            "spec": {"extendedResourceName": "example.com/gpu"},
+        }
+    )
+    asking = pod(asks={"example.com/gpu": "1"})
+
+    def answer(kubernetes: str) -> tuple[str, str]:
+        placed = place(cluster(node("n", None), mapped), asking, 1, now=NOW, kubernetes=kubernetes)
+        return placed.placement, placed.message
+
+    refusal = "0/1 nodes are available: 1 Insufficient example.com/gpu."
+    assert answer("1.36") == ("unknown", "")
+    assert answer("1.35")[1].startswith(refusal)

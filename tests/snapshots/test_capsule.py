@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from kubectl_gpuadmit.cli.capsule import objects_of, plain
 from kubectl_gpuadmit.cli.answer import load_policy
+from kubectl_gpuadmit.cli.capsule import objects_of, plain
 from kubectl_gpuadmit.errors import BadManifest, BadSnapshot, Unanswerable
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.policy import Policy

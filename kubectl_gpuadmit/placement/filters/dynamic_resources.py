@@ -9,6 +9,7 @@ from __future__ import annotations
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Generic, Pod
 from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, is_extended
+from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.placement.filters.resources_fit import Asked
 from kubectl_gpuadmit.verdict import Unknown
 
@@ -18,8 +19,15 @@ REASONS: dict[str, str] = {}
 _HINT = "kubectl get resourceclaims,resourceslices,deviceclasses shows what DRA has"
 
 
-def delegated(cluster: Cluster, wanted: Asked) -> frozenset[str]:
+def supplies(kubernetes: str) -> bool:
+    """Whether a DeviceClass can supply extended resources: DRAExtendedResource, on since 1.36."""
+    return version(kubernetes) >= (1, 36)
+
+
+def delegated(cluster: Cluster, wanted: Asked, *, kubernetes: str) -> frozenset[str]:
     """Requested resources that a DeviceClass supplies where the node advertises none."""
+    if not supplies(kubernetes):
+        return frozenset()
     names = [name for name, _ in wanted if is_extended(name) or name.startswith(DEVICE_CLASS)]
     if not names or not cluster.knows("DeviceClass"):
         return frozenset()
