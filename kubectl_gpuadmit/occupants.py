@@ -6,41 +6,63 @@ surge, is a finding of its own. Decides nothing.
 
 from __future__ import annotations
 
+import re
+
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.objects import OwnerReference, Pod
 from kubectl_gpuadmit.kube.pods import is_terminal
 from kubectl_gpuadmit.kube.workloads import Workload
+from kubectl_gpuadmit.verdict import Ref
 
-_THROUGH_CHILDREN = {
-    "Deployment": "ReplicaSet",
-    "CronJob": "Job",
-    "JobSet": "Job",
-    "LeaderWorkerSet": "StatefulSet",
-    "RayService": "RayCluster",
-    "RayJob": "RayCluster",
+_CHILD_NAMES: dict[tuple[str, str], str] = {
+    ("Deployment", "ReplicaSet"): r"-[^-]+",
+    ("CronJob", "Job"): r"-[^-]+",
+    ("MPIJob", "Job"): r"-launcher",
+    ("LeaderWorkerSet", "StatefulSet"): r"(-\d+)?",
+    ("RayService", "RayCluster"): r"(-raycluster)?-[^-]+",
+    ("RayJob", "RayCluster"): r"(-raycluster)?-[^-]+",
+    ("RayJob", "Job"): r"",
 }
-"""Kind -> kind of the objects in between, whose names are the owner's name, a dash and more."""
+"""(kind, kind of the objects in between) -> what follows the owner's name in theirs."""
+
+_LABELS = {
+    "InferenceService": "serving.kserve.io/inferenceservice",
+    "JobSet": "jobset.sigs.k8s.io/jobset-name",
+    "LeaderWorkerSet": "leaderworkerset.sigs.k8s.io/name",
+    "TrainJob": "jobset.sigs.k8s.io/jobset-name",
+}
+"""Kind -> label by which its controller names it on every pod, however many owners are between."""
 
 
 def replaced_by(workload: Workload, cluster: Cluster) -> tuple[Pod, ...]:
     """Pods of the cluster that belong to an object with this workload's kind, namespace and name.
 
-    Read from owner references alone: the direct owner, or the child kind whose generated name
-    starts with the workload's name and is followed by one more part.
+    Told by the pod's own owner references and labels: the direct owner, a child kind whose name is
+    made of the workload's, or the label that the controller puts on all its pods.
     """
     ref = workload.ref
-    pods = cluster.pods_in(ref.namespace)
+    live = (pod for pod in cluster.pods_in(ref.namespace) if not is_terminal(pod))
     if ref.kind == "Pod":
-        return tuple(pod for pod in pods if pod.name == ref.name and not is_terminal(pod))
-    child = _THROUGH_CHILDREN.get(ref.kind)
-    return tuple(
-        pod
-        for pod in pods
-        for owner in pod.metadata.ownerReferences or ()
-        if owner.controller
-        and (
-            (owner.kind == ref.kind and owner.name == ref.name)
-            or (owner.kind == child and owner.name.rpartition("-")[0] == ref.name)
-        )
-        and not is_terminal(pod)
-    )
+        return tuple(pod for pod in live if pod.name == ref.name)
+    return tuple(pod for pod in live if _belongs(pod, ref))
+
+
+def _belongs(pod: Pod, ref: Ref) -> bool:
+    owner = next((o for o in pod.metadata.ownerReferences or () if o.controller), None)
+    if owner is None:
+        return False
+    label = _LABELS.get(ref.kind)
+    return _owns(owner, ref) or (label is not None and pod.labels.get(label) == ref.name)
+
+
+def _owns(owner: OwnerReference, ref: Ref) -> bool:
+    if owner.kind == ref.kind and owner.name == ref.name:
+        return _group(owner.apiVersion) == _group(ref.apiVersion)
+    ending = _CHILD_NAMES.get((ref.kind, owner.kind))
+    if ending is None or not owner.name.startswith(ref.name):
+        return False
+    return re.fullmatch(ending, owner.name[len(ref.name) :]) is not None
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
