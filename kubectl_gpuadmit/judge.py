@@ -40,6 +40,9 @@ __all__ = ["GRAVEST_PLACEMENT", "PENDING_KEPT", "State", "Terms", "judge"]
 PENDING_KEPT = 2_000
 """Pods that wait are kept as objects up to this number a group; no rule has a higher limit."""
 
+Mates = tuple[tuple[Pod, int], ...]
+"""Pods of a workload's other groups, with their numbers."""
+
 GRAVEST_PLACEMENT: tuple[Placement, ...] = ("never", "waits", "unknown", "fits")
 
 
@@ -108,6 +111,8 @@ class _Group(Struct):
     mutations: list[Mutation]
     ops: list[dict[str, Any]]
     names: PodNames
+    pod: Pod
+    """One of them, as it would be stored."""
     after: Cluster
     """The cluster with those pods of the group placed that are admitted and find a node."""
 
@@ -133,7 +138,10 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
     for group in workload.groups:
         if group.count == 0:
             continue
-        one = _judge_group(workload, group, state, terms, refused=refused, running=running)
+        mates = tuple((one.pod, one.pods) for one in groups)
+        one = _judge_group(
+            workload, group, state, terms, refused=refused, running=running, mates=mates
+        )
         groups.append(one)
         state = State(one.after, state.ledger)
 
@@ -174,6 +182,7 @@ def _judge_group(
     *,
     refused: bool,
     running: tuple[Pod, ...],
+    mates: Mates,
 ) -> _Group:
     cluster = state.cluster
     changed = _mutated(workload, group, cluster, terms, running)
@@ -193,7 +202,7 @@ def _judge_group(
     most = len(cluster.nodes) if group.scheduled_by_daemonset else group.count
     names = _names(group, most, cluster, workload.ref.kind)
     asking_pod = _owned(pod, workload)
-    placed = _place(cluster, asking_pod, names, workload, group, terms)
+    placed = _place(cluster, asking_pod, names, workload, group, terms, mates)
     if group.scheduled_by_daemonset:
         names = names.first(placed.asked)
     admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else len(names)
@@ -205,7 +214,9 @@ def _judge_group(
     if admitted == 0:
         after = cluster
     elif admitted < len(placed.places):
-        after = _place(cluster, asking_pod, names.first(admitted), workload, group, terms).cluster
+        after = _place(
+            cluster, asking_pod, names.first(admitted), workload, group, terms, mates
+        ).cluster
     else:
         _leave_pending(after, asking_pod, names, len(placed.places), admitted)
     findings += placed.findings
@@ -221,6 +232,7 @@ def _judge_group(
         mutations=changed.mutations,
         ops=changed.ops,
         names=names,
+        pod=asking_pod,
         after=after,
     )
 
@@ -298,7 +310,13 @@ def _leave_pending(cluster: Cluster, pod: Pod, names: PodNames, placed: int, adm
 
 
 def _place(
-    cluster: Cluster, pod: Pod, names: PodNames, workload: Workload, group: PodGroup, terms: Terms
+    cluster: Cluster,
+    pod: Pod,
+    names: PodNames,
+    workload: Workload,
+    group: PodGroup,
+    terms: Terms,
+    mates: Mates,
 ) -> Placed:
     """As many pods as there are names; of a DaemonSet one for each of its nodes at most."""
     if group.scheduled_by_daemonset:
@@ -318,6 +336,7 @@ def _place(
         now=terms.now,
         decided_by=workload.queue,
         ttl_annotations=terms.policy.ttl_annotations,
+        mates=mates,
     )
 
 
