@@ -284,7 +284,7 @@ def _change(now: _Changed, found: Mutation, terms: Terms) -> None:
         missing = f"its change does not apply to the pod template: {problem}"
         now.unknowns.append(asking.unsure(found.rule, missing, terms))
         return
-    before = templates.replaced(group.template, found.ops)
+    before = templates.present(group.template, found.ops)
     now.mutations.append(structs.replace(found, at=at, before=before))
     if found.level == "deny":
         now.group = after

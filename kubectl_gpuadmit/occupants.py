@@ -41,14 +41,51 @@ def replaced_by(workload: Workload, cluster: Cluster) -> tuple[Pod, ...]:
     made of the workload's, or the label that the controller puts on all its pods.
     """
     ref = workload.ref
-    live = (pod for pod in cluster.pods_in(ref.namespace) if not is_terminal(pod))
     if ref.kind == "Pod":
-        return tuple(pod for pod in live if pod.name == ref.name)
-    return tuple(pod for pod in live if _belongs(pod, ref))
+        found = {pod.name: pod for pod in cluster.pods_in(ref.namespace) if pod.name == ref.name}
+    else:
+        kinds = (ref.kind, *(child for kind, child in _CHILD_NAMES if kind == ref.kind))
+        marks = [*kinds, *filter(None, (_LABELS.get(ref.kind),))]
+        index = _by_mark(cluster, ref.namespace)
+        candidates = (pod for mark in marks for pod in index.get((mark, ref.name), ()))
+        found = {pod.name: pod for pod in candidates if _belongs(pod, ref)}
+    return tuple(pod for pod in found.values() if not is_terminal(pod))
+
+
+Index = dict[tuple[str, str], list[Pod]]
+
+
+def _by_mark(cluster: Cluster, namespace: str) -> Index:
+    """Pods by (kind of the controlling owner, its name without the last none, one or two parts) and
+    by (label, value). Pods that have come since the last question are added: a run asks for each
+    workload."""
+    pods = cluster.pods_in(namespace)
+    key = ("by mark", namespace)
+    seen: tuple[Pod, ...]
+    index: Index
+    seen, index = cluster.pod_memo.get(key, ((), {}))
+    if pods[: len(seen)] != seen:
+        seen, index = (), {}
+    for pod in pods[len(seen) :]:
+        owner = _controller(pod)
+        if owner is None:
+            continue
+        stem = owner.name.rpartition("-")[0]
+        marks = {(owner.kind, name) for name in (owner.name, stem, stem.rpartition("-")[0])}
+        labels = pod.labels
+        marks |= {(label, labels[label]) for label in _LABELS.values() if label in labels}
+        for mark in marks:
+            index.setdefault(mark, []).append(pod)
+    cluster.pod_memo[key] = (pods, index)
+    return index
+
+
+def _controller(pod: Pod) -> OwnerReference | None:
+    return next((o for o in pod.metadata.ownerReferences or () if o.controller), None)
 
 
 def _belongs(pod: Pod, ref: Ref) -> bool:
-    owner = next((o for o in pod.metadata.ownerReferences or () if o.controller), None)
+    owner = _controller(pod)
     if owner is None:
         return False
     label = _LABELS.get(ref.kind)

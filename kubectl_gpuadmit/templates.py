@@ -16,13 +16,13 @@ class NotApplicable(Exception):
     """A patch has no place in the template, or makes something of it that is no pod."""
 
 
-def replaced(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """What the operations replace or remove, by path."""
+def present(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """What stands now where the operations write, by path: a list may only be made longer."""
     from jsonpointer import JsonPointer, JsonPointerException
 
     before: dict[str, Any] = {}
     for op in ops:
-        if op["op"] in ("replace", "remove"):
+        if op["op"] in ("add", "replace", "remove"):
             try:
                 before[op["path"]] = JsonPointer(op["path"]).resolve(template)
             except JsonPointerException:
