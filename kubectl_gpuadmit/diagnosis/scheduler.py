@@ -326,10 +326,16 @@ def _cause(row: NodeReason, match: re.Match[str], count: int, total: int | None)
         bound="most",
     )
     arguments = {"pod": "NAME", "node": "NODE"}
+    who = row.who
+    key = (match.groupdict().get("taint") or "").partition(":")[0]
+    if key.startswith("node.kubernetes.io/"):
+        who, detail = "platform", f"{detail}; it goes away with that condition of the node"
+    elif key.startswith("node-role.kubernetes.io/"):
+        who, detail = "platform", f"{detail}; such nodes are not meant for workloads"
     return Cause(
         row.code,
         detail,
-        row.who,
+        who,
         row.next.format(**arguments),
         (evidence,),
     )
