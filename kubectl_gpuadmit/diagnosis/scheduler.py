@@ -167,6 +167,14 @@ _PHRASES = table(
             "kubectl get pvc {claim}",
         ),
         Phrase.of(
+            r"available: node\(s\) didn't satisfy plugin\(s\) \[(?P<plugins>[^\]]{1,400})\]"
+            r" simultaneously",
+            "why/left-out",
+            "user",
+            "no node is left by {plugins} together: each allows others",
+            LOOK,
+        ),
+        Phrase.of(
             r"pod affinity terms conflict",
             "placement/node-affinity-conflict",
             "user",
