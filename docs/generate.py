@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -41,7 +42,7 @@ RESTS = re.compile(r"^Rests on .*(?:\n {10}\S.*)*", re.MULTILINE)
 AGE = re.compile(r"\b[\d,]+ \w+ old\b")
 
 
-def run(command: str) -> tuple[str, int]:
+def run(command: str, there: Path) -> tuple[str, int]:
     """What one `kubectl gpu-admit …` prints at 80 columns without colour, and its exit code."""
     words = [
         name
@@ -52,7 +53,7 @@ def run(command: str) -> tuple[str, int]:
         raise ValueError(f"a transcript may only call kubectl gpu-admit: {command}")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words[2:]],
-        cwd=ROOT,
+        cwd=there,
         env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80", "PYTHONUTF8": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -69,17 +70,24 @@ def _shown(path: Path) -> str:
 
 
 def transcript(block: str) -> str:
-    """The block with every command's output as it is now."""
+    """The block with every command's output as it is now.
+
+    The commands see this project in a folder of their own: what they write there goes with it.
+    """
     code = 0
     parts = []
-    for line in block.splitlines():
-        if not line.startswith("$ "):
-            continue
-        if line == "$ echo $?":
-            output = str(code)
-        else:
-            output, code = run(line[2:])
-        parts.append(f"{line}\n{output}\n" if output else f"{line}\n")
+    with tempfile.TemporaryDirectory() as there:
+        for entry in ROOT.iterdir():
+            if not entry.name.startswith("."):
+                Path(there, entry.name).symlink_to(entry)
+        for line in block.splitlines():
+            if not line.startswith("$ "):
+                continue
+            if line == "$ echo $?":
+                output = str(code)
+            else:
+                output, code = run(line[2:], Path(there))
+            parts.append(f"{line}\n{output}\n" if output else f"{line}\n")
     return "".join(parts)
 
 
