@@ -19,25 +19,8 @@ from kubectl_gpuadmit.kube.objects import Generic, LabelSelector, Pod
 from kubectl_gpuadmit.kube.selectors import label_selector
 from kubectl_gpuadmit.verdict import Unknown
 
-POD_SECURITY = "pod-security.kubernetes.io/enforce"
 _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _POLICIES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
-
-
-def pod_security(namespace: str, cluster: Cluster) -> tuple[Unknown, ...]:
-    """Unknown where the namespace enforces the baseline or restricted level."""
-    found = cluster.namespace(namespace)
-    level = found.labels.get(POD_SECURITY, "") if found is not None else ""
-    if level not in ("baseline", "restricted"):
-        return ()
-    return (
-        Unknown(
-            rule="admission/pod-security",
-            missing=f"whether the pod meets Pod Security level {level}: namespace {namespace} has"
-            f" {POD_SECURITY}={level}",
-            hint="kubectl apply --dry-run=server -f …",
-        ),
-    )
 
 
 def configured(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Unknown, ...]:

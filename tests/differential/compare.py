@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.new_pods import NewPod
 from tests.differential import ours
 from tests.differential.vocabulary import Json
 
@@ -14,6 +14,7 @@ QUESTIONS = {
     "placement": ["placement"],
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
+    "podsecurity": ["podsecurity"],
 }
 
 
@@ -47,7 +48,7 @@ def admission(case: Json, referee: Json) -> list[str]:
                 )
     stored = theirs.get("pod")
     if stored is not None and not found:
-        pod = msgspec.convert(stored, Pod)
+        pod = msgspec.convert(stored, NewPod)
         found += differences("", ours.comparable(pod), own["pod"])
     return found
 
@@ -183,9 +184,34 @@ def preemption(case: Json, referee: Json) -> list[str]:
     return found
 
 
-COMPARE = {"admission": admission, "placement": placement, "preemption": preemption}
+# -- pod security -------------------------------------------------------------------------------------
+
+
+def podsecurity(case: Json, referee: Json) -> list[str]:
+    """What the pod itself and a Deployment of it get: refusal, warnings and audit, word by word."""
+    own = ours.podsecurity(case)
+    found = []
+    for name, theirs in referee["podsecurity"].items():
+        audit = {k: v for k, v in theirs.get("audit", {}).items() if k == "audit-violations"}
+        expected = {
+            "allowed": theirs["allowed"],
+            "message": theirs.get("message", ""),
+            "warnings": theirs.get("warnings", []),
+            "audit": list(audit.values()),
+        }
+        found += differences(name, expected, own[name])
+    return [line.replace("stored pod ", "", 1) for line in found]
+
+
+COMPARE = {
+    "admission": admission,
+    "placement": placement,
+    "preemption": preemption,
+    "podsecurity": podsecurity,
+}
 WELCOME = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
+    "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
     "placement": lambda answer: any(
         n["code"] == "Success" for n in answer["placement"]["nodes"].values()
     ),

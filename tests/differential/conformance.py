@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from tests.controlplane.referee_client import Referee
-from tests.differential import admission_cases, compare, placement_cases
+from tests.differential import admission_cases, compare, placement_cases, podsecurity_cases
 from tests.differential.shrink import shrink
 from tests.differential.vocabulary import Json
 
@@ -25,6 +25,7 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "placement": placement_cases.case,
     "preemption": lambda rng: placement_cases.case(rng, preemption=True),
     "admission": admission_cases.case,
+    "podsecurity": podsecurity_cases.case,
 }
 
 

@@ -22,7 +22,7 @@ SEED = os.environ.get("GPU_ADMIT_SEED") or secrets.token_hex(4)
 FAMILIES = sorted(conformance.GENERATORS)
 STORED = list(conformance.stored())
 
-LEAST_WELCOME = {"placement": 0.33, "admission": 0.33, "preemption": 0.2}
+LEAST_WELCOME = {"placement": 0.33, "admission": 0.33, "preemption": 0.2, "podsecurity": 0.33}
 """Share of cases in which Kubernetes says yes: a generator of refusals alone proves little."""
 
 
