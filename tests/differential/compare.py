@@ -12,6 +12,8 @@ from tests.differential.vocabulary import Json
 
 QUESTIONS = {
     "placement": ["placement"],
+    "replicas": ["placement"],
+    "objects": ["object"],
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
     "podsecurity": ["podsecurity"],
@@ -20,7 +22,15 @@ QUESTIONS = {
 
 def admission(case: Json, referee: Json) -> list[str]:
     """Differences in words, [] where both say the same; ``unknown`` of ours is not compared."""
-    theirs, own = referee["admission"], ours.admission(case)
+    return let_in(referee["admission"], ours.admission(case))
+
+
+def other_object(case: Json, referee: Json) -> list[str]:
+    """LimitRange and quota of objects that are no pods."""
+    return let_in(referee["object"], ours.other_object(case))
+
+
+def let_in(theirs: Json, own: Json) -> list[str]:
     if own["unknown"]:
         return ["unknown"]
     found: list[str] = []
@@ -46,6 +56,10 @@ def admission(case: Json, referee: Json) -> list[str]:
                 found.append(
                     f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}"
                 )
+    if theirs["allowed"] and not found and "fits" in own:
+        expected_fit = (theirs["fits"], theirs.get("next", ""))
+        if expected_fit != (own["fits"], own["next"]):
+            found.append(f"replicas: kubernetes {expected_fit}, ours {(own['fits'], own['next'])}")
     stored = theirs.get("pod")
     if stored is not None and not found:
         pod = msgspec.convert(stored, NewPod)
@@ -68,7 +82,7 @@ def theirs_texts(theirs: Json) -> list[str]:
 
 
 def split_errors(joined: str, expected: list[str]) -> list[str]:
-    """Our joined message as single errors: an error starts with a path, but texts may hold commas too.
+    """Our joined message as single errors, whose own texts may hold commas too.
 
     So the expected ones are cut out first; what is left over is ours alone.
     """
@@ -97,7 +111,7 @@ def differences(path: str, theirs: Any, own: Any) -> list[str]:
     return [] if theirs == own else [f"stored pod {path}: kubernetes {theirs!r}, ours {own!r}"]
 
 
-# -- placement ----------------------------------------------------------------------------------------
+# -- placement -------------------------------------------------------------------------------------
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 RESTRICTED = "filtered by PreFilter"
@@ -105,8 +119,16 @@ RESTRICTED = "filtered by PreFilter"
 
 
 def placement(case: Json, referee: Json) -> list[str]:
-    """Feasible nodes; the first refusing filter, its reasons and permanence; each filter on its own."""
-    theirs, own = referee["placement"], ours.placement(case)
+    """Feasible nodes; the first refusing filter, its reasons, permanence; each filter alone."""
+    return agree(case, referee["placement"], ours.placement(case))
+
+
+def replicas(case: Json, referee: Json) -> list[str]:
+    """Placement after replicas have moved in: ours keeps count, the referee starts anew."""
+    return agree(case, referee["placement"], ours.replicas(case))
+
+
+def agree(case: Json, theirs: Json, own: Json) -> list[str]:
     if own["unknown"]:
         return ["unknown"]
     found: list[str] = []
@@ -163,7 +185,7 @@ def said(node: Json) -> str:
 
 
 def preemption(case: Json, referee: Json) -> list[str]:
-    """Nodes where preemption helps, with their victims and broken budgets; whether at all; the choice."""
+    """Nodes where preemption helps, with victims and broken budgets; whether at all; the choice."""
     theirs = referee["preemption"]
     if any(node["code"] == "Success" for node in referee["placement"]["nodes"].values()):
         return []  # nobody preempts for a pod that fits
@@ -207,14 +229,22 @@ COMPARE = {
     "admission": admission,
     "placement": placement,
     "preemption": preemption,
+    "replicas": replicas,
+    "objects": other_object,
     "podsecurity": podsecurity,
 }
+
+
+def _feasible(answer: Json) -> bool:
+    return any(node["code"] == "Success" for node in answer["placement"]["nodes"].values())
+
+
 WELCOME = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
+    "placement": _feasible,
+    "replicas": _feasible,
+    "objects": lambda answer: bool(answer["object"]["allowed"]),
     "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
-    "placement": lambda answer: any(
-        n["code"] == "Success" for n in answer["placement"]["nodes"].values()
-    ),
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
 }
 """Whether the referee's answer is the good one; a generator should yield a third of those."""

@@ -14,7 +14,14 @@ import msgspec
 import yaml
 
 from tests.controlplane.referee_client import Referee
-from tests.differential import admission_cases, compare, placement_cases, podsecurity_cases
+from tests.differential import (
+    admission_cases,
+    compare,
+    object_cases,
+    ours,
+    placement_cases,
+    podsecurity_cases,
+)
 from tests.differential.shrink import shrink
 from tests.differential.vocabulary import Json
 
@@ -23,8 +30,10 @@ BATCH = 500
 
 GENERATORS: dict[str, Callable[[Random], Json]] = {
     "placement": placement_cases.case,
+    "replicas": lambda rng: ours.with_replicas(placement_cases.case(rng), rng.randint(1, 6)),
     "preemption": lambda rng: placement_cases.case(rng, preemption=True),
     "admission": admission_cases.case,
+    "objects": object_cases.case,
     "podsecurity": podsecurity_cases.case,
 }
 
@@ -38,8 +47,8 @@ class Outcome:
     def line(self) -> str:
         """The last line of a run, for scripts."""
         return (
-            f"conformance {self.family}: {self.cases} cases, {len(self.disagreements)} disagreements,"
-            f" {self.unknown} unknown, seed {self.seed}"
+            f"conformance {self.family}: {self.cases} cases,"
+            f" {len(self.disagreements)} disagreements, {self.unknown} unknown, seed {self.seed}"
         )
 
 
@@ -49,7 +58,7 @@ def made(family: str, seed: str, number: int) -> Json:
 
 
 def differs(referee: Referee, family: str, case: Json) -> list[str]:
-    """Differences of one case; [] also where the referee cannot read the case (shrinking makes such)."""
+    """Differences of one case; [] also where the referee cannot read it (shrinking makes such)."""
     try:
         answer = referee.ask(compare.QUESTIONS[family], case)
     except RuntimeError:
@@ -58,7 +67,7 @@ def differs(referee: Referee, family: str, case: Json) -> list[str]:
 
 
 def judged(family: str, case: Json, answer: Json) -> list[str]:
-    """Differences; a crash of ours is one, a case that our decoder refuses (shrinking makes such) is not."""
+    """Differences; a crash of ours is one, a case that our decoder refuses is not."""
     try:
         return compare.COMPARE[family](case, answer)
     except msgspec.ValidationError:

@@ -1,7 +1,7 @@
 """Random clusters with one asking pod, for the filters and for preemption.
 
-Every case starts from nodes that would take the pod; a few *twists* then change nodes, other pods or
-the pod itself around one filter each. So about half of the cases have a feasible node and every
+Every case starts from nodes that would take the pod; a few *twists* then change nodes, other pods
+or the pod itself around one filter each. So about half of the cases have a feasible node and every
 filter's message occurs. A case is ``{"objects": [...], "pod": {...}}``, the referee's own input.
 """
 
@@ -174,7 +174,7 @@ def pod(rng: Random, name: str, *, small: bool) -> Json:
     }
 
 
-# -- twists: one per filter, some of them per way of failing -----------------------------------------
+# -- twists: one per filter, some of them per way of failing ---------------------------------------
 
 
 def less_capacity(made: Case) -> None:

@@ -1,4 +1,4 @@
-"""Makes a case that disagrees as small as it gets: drops objects, then fields, while it disagrees."""
+"""Makes a case that disagrees as small as it gets: drops objects and fields while it does."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def shrink(case: Json, disagrees: Callable[[Json], bool], *, tries: int = 1500) 
 
 
 def paths(value: Any, prefix: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every removable part, outer ones first, list items from the end (their indexes stay valid)."""
+    """Every removable part, outer ones first, list items from the end: indexes stay valid."""
     if isinstance(value, dict):
         for key in list(value):
             named = key in ("metadata", "name") and "metadata" in (key, *prefix[-1:])
