@@ -276,3 +276,29 @@ TWISTS: list[Callable[[Random, Json], None]] = [
     *(escalation, armour, capabilities, node_namespaces, ports, probes, privileged, proc_mount),
     *(volumes, permitted_volumes, users, selinux, seccomp, sysctls, windows, bare),
 ]
+
+
+def valid(rng: Random, made: Json) -> None:
+    """Settings that could be stored, so that the whole way of a request can be asked about them."""
+    if chance(rng, 0.5):
+        tidy(rng, made)
+    for holder in holders(rng, made):
+        kind = rng.choice(("RuntimeDefault", "Unconfined"))
+        if chance(rng, 0.3):
+            context(holder)[rng.choice(("seccompProfile", "appArmorProfile"))] = {"type": kind}
+        if chance(rng, 0.3):
+            context(holder)["runAsUser"] = rng.choice((0, 1000))
+    for one in some(rng, every(made), 0, 2):
+        context(one)["capabilities"] = {
+            "drop": rng.choice((["ALL"], ["NET_RAW"])),
+            "add": some(rng, ("NET_BIND_SERVICE", "CHOWN", "IPC_LOCK"), 0, 1),
+        }
+    if chance(rng, 0.3):
+        notes = made["metadata"].setdefault("annotations", {})
+        for name in some(rng, [one["name"] for one in every(made)], 1, 1):
+            if not context(made["spec"]).get("appArmorProfile"):
+                context(rng.choice(every(made))).pop("appArmorProfile", None)
+            if not any(context(one).get("appArmorProfile") for one in every(made)):
+                notes[APP_ARMOR + name] = rng.choice(("unconfined", "runtime/default"))
+    if chance(rng, 0.3):
+        made["spec"].setdefault("volumes", []).append({"name": "extra", "hostPath": {"path": "/x"}})
