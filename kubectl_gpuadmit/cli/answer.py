@@ -41,13 +41,18 @@ def answer(question: Question) -> int:
     """Answers on stdout, talks on stderr, returns the exit code."""
     if question.rule:
         return _rule(question.rule)
-    if not question.paths:
+    live = question.live
+    if not question.paths and not (live and live.names):
         where = "-f FILE" if question.command == "explain" else "PATH"
         raise NothingChecked(
             "nothing-named",
             "nothing to check was named",
             hint=f"kubectl gpu-admit {question.command} {where}",
         )
+    if live is not None:
+        from kubectl_gpuadmit.cli.live import answer_live
+
+        return answer_live(question, live)
     found = evaluated(question)
     show(found, question)
     return conclude(found.report, question)
@@ -63,7 +68,7 @@ def evaluated(question: Question) -> Answer:
 
     begun = time.monotonic()
     with Progress() as progress:
-        policy = _policy(question.policy)
+        policy = policy_of(question.policy)
         progress.step("reading the manifests")
         documents = [
             document
@@ -86,7 +91,7 @@ def evaluated(question: Question) -> Answer:
         )
         report = structs.replace(report, policy=question.policy)
     readable = [d for d in documents if not isinstance(d, BadManifest)]
-    return Answer(report, time.monotonic() - begun, _positions(readable))
+    return Answer(report, time.monotonic() - begun, positions(readable))
 
 
 def _source(snapshot: Snapshot, now: dt.datetime | None) -> Source:
@@ -96,7 +101,8 @@ def _source(snapshot: Snapshot, now: dt.datetime | None) -> Source:
     return Source("snapshot", snapshot.name, seconds if seconds >= 0 else None)
 
 
-def _policy(path: str) -> Policy:
+def policy_of(path: str) -> Policy:
+    """The policy of a file, the default one where none is named."""
     from kubectl_gpuadmit.policy import Policy
 
     if not path:
@@ -124,9 +130,10 @@ def policy_file(path: str) -> tuple[bytes, str]:
     return files[0]
 
 
-def _positions(
+def positions(
     documents: Iterable[Document],
 ) -> Callable[[Verdict, str], tuple[int, int] | None]:
+    """Where a field of a verdict's workload stands among these documents."""
     by_place: dict[tuple[str, str, str], Document] = {}
     for document in documents:
         if isinstance(document.data, dict):
@@ -216,7 +223,8 @@ def conclude(report: Report, question: Question) -> int:
     if not report.workloads and not any(
         s.treated in ("unreadable", "unknown-kind") for s in report.skipped
     ):
-        where = ", ".join(question.paths[:3])
+        names = question.live.names if question.live else ()
+        where = ", ".join((*question.paths, *names)[:3])
         count = len(report.skipped)
         held = f"{count:,} objects, none of which makes pods," if count else "nothing"
         held = "1 object, which makes no pods," if count == 1 else held
