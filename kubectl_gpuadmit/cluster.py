@@ -64,7 +64,7 @@ class NodeInfo:
 
     @property
     def allocatable(self) -> dict[str, int]:
-        """Resource -> amount in the scheduler's unit; status.capacity where allocatable is absent."""
+        """Resource -> amount in the scheduler's unit; status.capacity if allocatable is absent."""
         if self._allocatable is None:
             status = self.node.status
             listed = status.allocatable if status.allocatable is not None else status.capacity
@@ -124,7 +124,7 @@ class NodeInfo:
 
 
 class Cluster:
-    """Every object that was given, by kind; nodes with their pods; what is known and what is not."""
+    """Every object that was given, by kind; nodes with their pods; what is known, what is not."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
@@ -248,7 +248,7 @@ class Cluster:
             if isinstance(b, PodDisruptionBudget)
         ]
 
-    # -- changes, each on this fork only ---------------------------------------------------------------
+    # -- changes, each on this fork only -----------------------------------------------------------
 
     def _table(self, kind: str) -> dict[Key, KubeObject]:
         table = self._objects.get(kind, {})

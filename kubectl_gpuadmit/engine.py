@@ -1,5 +1,5 @@
-"""``evaluate``: the one function that answers; documents, a cluster, a policy and a time in, a report
-out, and nothing else touched.
+"""``evaluate``: the one function that answers: documents, a cluster, a policy and a time in, a
+report out, and nothing else touched.
 
 Objects that the run brings along (a Namespace, a ResourceQuota …) count as applied before the
 first workload is judged, whatever their place in the input: controllers create pods after
@@ -137,7 +137,7 @@ def evaluate(
 
 
 def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
-    """What the policy itself names, rules and static entries, and does not switch off everywhere."""
+    """Rules and static entries that the policy itself names and does not switch off everywhere."""
     named = [name for name in (*REGISTRY, *(e.rule for e in policy.static)) if policy.names(name)]
     places = {
         (item.workload.ref.namespace, policy.pool_of_pod(group.pod))

@@ -8,7 +8,8 @@
     ├── NothingChecked       2  the call named nothing that could be judged
     └── Unanswerable         3  the facts could not be had
 
-``ref`` is kebab-case, printed, and documented in docs/errors.md. Nothing below ``cli`` prints or exits.
+``ref`` is kebab-case, printed, and documented in docs/errors.md. Nothing below ``cli`` prints or
+exits.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 The order is the API server's own (facts: NamespaceLifecycle … LimitRanger … mutating policies,
 validation, validating policies, ResourceQuota last), then the scheduler's. A mutated template goes
-through the API server's own mutators again, as they are re-run after a webhook that changed something.
+through the API server's own mutators again: they are re-run after a webhook that changed something.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, overload
 
 from msgspec import Struct, convert, structs
 from msgspec.json import encode
@@ -38,6 +38,9 @@ from kubectl_gpuadmit.verdict import (
 )
 from kubectl_gpuadmit.verdict import Group as Share
 
+PENDING_KEPT = 2_000
+"""Pods that wait are kept as objects up to this number a group; no rule has a higher limit."""
+
 GRAVEST_PLACEMENT: tuple[Placement, ...] = ("never", "waits", "unknown", "fits")
 
 
@@ -62,6 +65,26 @@ class Terms(Struct, frozen=True):
     """Version of the API server whose defaults are applied."""
 
 
+class PodNames(Sequence[str]):
+    """The names of a group's first ``count`` pods, made when asked for: counts reach 2**31 - 1."""
+
+    def __init__(self, group: PodGroup, count: int) -> None:
+        self._group = group
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self._group.name(number) for number in range(self._count)[index]]
+        return self._group.name(range(self._count)[index])
+
+
 class _Group(Struct):
     """What became of one pod group."""
 
@@ -74,7 +97,7 @@ class _Group(Struct):
     unknowns: list[Unknown]
     mutations: list[Mutation]
     ops: list[dict[str, Any]]
-    names: list[str]
+    names: PodNames
     after: Cluster
     """The cluster with those pods of the group placed that are admitted and find a node."""
 
@@ -197,9 +220,15 @@ def _judge_group(
 
     count = group.count
     if group.scheduled_by_daemonset:
-        placed = daemons.place_on_each(cluster, pod, now=terms.now)
-        count = len(placed.places) + (0 if placed.placement == "fits" else 1)
-    names = [group.name(number) for number in range(count)]
+        placed = daemons.place_on_each(
+            cluster,
+            pod,
+            now=terms.now,
+            decided_by=workload.queue,
+            ttl_annotations=terms.policy.ttl_annotations,
+        )
+        count = placed.asked
+    names = PodNames(group, count)
     admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else count
     if admitted:
         admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, count)
@@ -211,7 +240,9 @@ def _judge_group(
     if admitted == 0:
         after = cluster
     elif admitted < len(placed.places):
-        after = _place(cluster, pod, names[:admitted], workload, terms).cluster
+        after = _place(cluster, pod, PodNames(group, admitted), workload, terms).cluster
+    else:
+        _leave_pending(after, pod, names, len(placed.places), admitted)
     findings += placed.findings
     unknowns += placed.unknowns
     return _Group(
@@ -229,9 +260,14 @@ def _judge_group(
     )
 
 
-def _place(
-    cluster: Cluster, pod: Pod, names: list[str], workload: Workload, terms: Terms
-) -> Placed:
+def _leave_pending(cluster: Cluster, pod: Pod, names: PodNames, placed: int, admitted: int) -> None:
+    """Admitted pods that find no node stay behind: they count for whoever asks how many wait."""
+    for number in range(placed, min(admitted, placed + PENDING_KEPT)):
+        metadata = structs.replace(pod.metadata, name=names[number])
+        cluster.apply(structs.replace(pod, metadata=metadata))
+
+
+def _place(cluster: Cluster, pod: Pod, names: PodNames, workload: Workload, terms: Terms) -> Placed:
     return place(
         cluster,
         pod,
@@ -402,7 +438,7 @@ def _verdict(
         pods=sum(one.pods for one in groups),
         gpus=dict(sorted(gpus.items())),
         admission=_admission(findings, unknowns, mutated=bool(ops)),
-        placement=worst.placed.placement if worst else "unknown",
+        placement=_placement(workload, worst),
         running="unknown" if gpus else "not-a-model",
         blockers=_blockers(findings),
         findings=findings,
@@ -422,6 +458,15 @@ def _verdict(
             for one in groups
         ),
     )
+
+
+def _placement(workload: Workload, worst: _Group | None) -> Placement:
+    """The gravest of the groups; of a workload scaled to zero nothing has to be placed."""
+    if any(u.stage == "placement" for u in workload.unknowns):
+        return "unknown"
+    if worst is None:
+        return "fits" if workload.groups else "unknown"
+    return worst.placed.placement
 
 
 def _admission(

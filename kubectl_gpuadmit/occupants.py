@@ -1,7 +1,7 @@
 """Which running pods a workload of the run would replace: those of the object of the same name.
 
-Applying a manifest over a running workload does not add to it. What a rollout needs on top, its surge,
-is a finding of its own. Decides nothing.
+Applying a manifest over a running workload does not add to it. What a rollout needs on top, its
+surge, is a finding of its own. Decides nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _THROUGH_CHILDREN = {
 def replaced_by(workload: Workload, cluster: Cluster) -> tuple[Pod, ...]:
     """Pods of the cluster that belong to an object with this workload's kind, namespace and name.
 
-    Read from owner references alone: the direct owner, or the child kind whose generated name starts
-    with the workload's name and is followed by one more part.
+    Read from owner references alone: the direct owner, or the child kind whose generated name
+    starts with the workload's name and is followed by one more part.
     """
     ref = workload.ref
     pods = cluster.pods_in(ref.namespace)

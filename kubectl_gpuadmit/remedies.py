@@ -1,9 +1,9 @@
-"""Searches for the smallest change that admits and places a workload, by trying each on the engine.
+"""Searches for the smallest change that admits and places a workload, trying each on the engine.
 
-A candidate is a change of the user's manifest (RFC 6902), or of the cluster together with the command
-that would make it. Candidates are tried alone, then in pairs, then in threes, cheapest first; what is
-printed was judged again from the changed manifest on, in the very state that the workload met, and came
-out admitted and placed. Nothing else is ever suggested.
+A candidate is a change of the user's manifest (RFC 6902), or of the cluster together with the
+command that would make it. Candidates are tried alone, then in pairs, then in threes, cheapest
+first; what is printed was judged again from the changed manifest on, in the very state that the
+workload met, and came out admitted and placed. Nothing else is ever suggested.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def search(
 ) -> tuple[Remedy, ...]:
     """Up to ENOUGH verified remedies, the smallest first.
 
-    Tried in ``case.before``, the state that the workload met. Changes that contain a remedy already found are not
-    tried: they would be larger.
+    Tried in ``case.before``, the state that the workload met. Changes that contain a remedy
+    already found are not tried: they would be larger.
     """
     candidates = _distinct(case, proposals.for_verdict(case))
     found: list[tuple[frozenset[int], Remedy]] = []

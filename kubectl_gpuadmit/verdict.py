@@ -30,10 +30,12 @@ class Evidence(Struct, frozen=True, omit_defaults=False):
     wanted: str | int | float | None
     source: str = ""
     """Where the fact comes from, e.g. ``status.used, resourceVersion 4711``."""
+    bound: Literal["", "least", "most"] = ""
+    """How ``wanted`` binds ``observed``: at least that, at most that, or just so."""
 
 
 class Finding(Struct, frozen=True):
-    """One thing that is wrong or worth knowing. A rule fills the first block, the engine the second."""
+    """What is wrong or worth knowing. A rule fills the first block, the engine the last."""
 
     reason: str
     """Stable code, ``family/what``; catalogued by the rule that yields it."""
@@ -76,7 +78,7 @@ class Mutation(Struct, frozen=True):
     level: Level = "deny"
     """``audit`` and ``warn`` mutations are reported, not applied."""
     at: str = ""
-    """RFC 6901 pointer from the user's manifest to the template (``/spec/template``), '' for a Pod."""
+    """RFC 6901 pointer to the template in the manifest (``/spec/template``), '' for a Pod."""
     before: dict[str, Any] = {}
     """Path of an op -> the value that it replaces or removes, so that a diff can show it."""
 
@@ -120,7 +122,7 @@ class Shortfall(Struct, frozen=True):
     until: str = ""
     """Set where an operator or node event lifts it: ``uncordoned``, ``the node is Ready``."""
     subject: str = ""
-    """The thing that it is about: a resource name, taint ``key=value:effect``, label term, volume."""
+    """What it is about: a resource name, taint ``key=value:effect``, label term, volume."""
 
 
 class NodeVerdict(Struct, frozen=True):

@@ -336,6 +336,13 @@ def test_json_documents_may_be_parted_like_yaml() -> None:
     ]
 
 
+def test_what_follows_json_after_a_separator_has_its_own_error() -> None:
+    assert [told(f) for f in read('{"kind": "A"}\n---\n- 1\n')] == [
+        "m.yaml:1 A",
+        "m.yaml:3: a manifest is a mapping, this is a list [not-a-mapping]",
+    ]
+
+
 def test_a_broken_line_of_json_does_not_stop_the_next() -> None:
     found = read('{"kind": "A"}\n{"kind": "B"}\n{"kind": ]}\n{"kind": "C"}\n')
     assert [told(f) for f in found] == [

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from given import Given, devices
+from corpus import corpus, items, needs_corpus
+from given import devices
 
+from kubectl_gpuadmit.errors import BadManifest
+from kubectl_gpuadmit.kube.manifests import Document, read_documents
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.verdict import Skipped
 
-ROOT = Path(
-    os.environ.get("GPU_ADMIT_CORPUS") or Path(__file__).resolve().parents[1] / "../shared/corpus"
-)
-FOLDER = ROOT / "workloads"
+FOLDER = (corpus() or Path("absent")) / "workloads"
 
 NVIDIA = "nvidia.com/gpu"
 
@@ -145,24 +141,13 @@ NO_YAML = {"035-vllm-gemma-misindented.yaml", "071-infw-gw-20k.yaml"}
 REFUSED = {"073-fraction-string-half.yaml"}
 """4 pods of half a GPU: no whole number of devices, so the API server refuses every pod."""
 
-PRESENT = FOLDER.is_dir()
-needs_corpus = pytest.mark.skipif(
-    not PRESENT, reason=f"no corpus at {FOLDER}: 65 manifests from the field are not read"
-)
-FILES = sorted(p.name for p in FOLDER.glob("*") if p.name != "index.tsv") if PRESENT else []
+FILES = [item.path.name for item in items("workloads")]
 
 
-def _documents(name: str) -> Iterator[Given]:
-    for data in yaml.load_all((FOLDER / name).read_text(), Loader=yaml.CSafeLoader):
-        yield from _items(data, name)
-
-
-def _items(data: Any, name: str) -> Iterator[Given]:
-    if isinstance(data, dict) and isinstance(data.get("items"), list):
-        for item in data["items"]:
-            yield Given(item, file=name)
-    elif data is not None:
-        yield Given(data, file=name)
+def _documents(name: str) -> list[Document]:
+    read = list(read_documents((FOLDER / name).read_bytes(), name))
+    assert [d for d in read if isinstance(d, BadManifest)] == []
+    return [d for d in read if isinstance(d, Document)]
 
 
 @needs_corpus
@@ -190,6 +175,14 @@ def test_a_manifest_of_the_corpus_asks_for_what_its_index_says(name: str) -> Non
     assert sorted(said) == sorted(SAID.get(name, []))
     if name in DEVICES:
         assert (total, kinds) == DEVICES[name]
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", sorted(NO_YAML))
+def test_what_does_not_load_is_one_clear_error_with_its_line(name: str) -> None:
+    read = list(read_documents((FOLDER / name).read_bytes(), name))
+    errors = [d for d in read if isinstance(d, BadManifest)]
+    assert [(e.file, e.line > 0, bool(e.message)) for e in errors] == [(name, True, True)]
 
 
 @needs_corpus

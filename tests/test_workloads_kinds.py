@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from given import Given
 
 from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta
-from kubectl_gpuadmit.kube.workloads import PodGroup, Workload, expand
+from kubectl_gpuadmit.kube.workloads import PodGroup, Workload, expand, registry
 
 CASES = [
     pytest.param(case, id=f"{file.stem}: {case['name']}")
@@ -74,6 +75,13 @@ def test_a_manifest_makes_the_pods_of_its_case(case: dict[str, Any]) -> None:
         "gang": case.get("gang", False),
         "queue": case.get("queue", ""),
     }
+
+
+def test_every_kind_that_is_listed_has_its_reader() -> None:
+    for kind in registry._KINDS.values():
+        if kind.declared is None:
+            module = import_module(f"kubectl_gpuadmit.kube.workloads.{kind.module}")
+            assert callable(getattr(module, kind.function))
 
 
 def test_labels_that_controllers_add_are_on_the_template_and_not_on_the_manifest() -> None:

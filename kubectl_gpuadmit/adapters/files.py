@@ -58,7 +58,8 @@ def read_file(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise BadInput("too-large", f"{size:,} bytes is more than {MAX_BYTES:,}", file=str(path))
+            said = f"{size:,} bytes is more than {MAX_BYTES:,}"
+            raise BadInput("too-large", said, file=str(path))
         raw = path.read_bytes()
     except FileNotFoundError:
         raise BadInput(

@@ -1,13 +1,13 @@
 """Reads and writes cluster snapshots: what ``kubectl get`` wrote, dump trees, and our own form.
 
 A snapshot is a file or a directory of API objects. Three things say that a kind was exported even
-though there is no object of it: a typed list (``kind: ResourceQuotaList``), the name of a file with an
-empty list (``resourcequotas.yaml``), and the ``kinds`` of a ``Snapshot`` index. Every other kind is
-*unknown*, never empty.
+though there is no object of it: a typed list (``kind: ResourceQuotaList``), the name of a file with
+an empty list (``resourcequotas.yaml``), and the ``kinds`` of a ``Snapshot`` index. Every other kind
+is *unknown*, never empty.
 
-Our own form, ``.json`` or ``.json.zst``:
-``{"apiVersion": "gpu-admit.io/v1", "kind": "Snapshot", "asOf": RFC 3339, "kinds": […], "items": […]}``.
-The same without ``items``, beside other files in a directory, is an index.
+Our own form, ``.json`` or ``.json.zst``, is ``{"apiVersion": "gpu-admit.io/v1", "kind":
+"Snapshot", "asOf": RFC 3339, "kinds": […], "items": […]}``. The same without ``items``, beside
+other files in a directory, is an index.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class _Index(Struct):
 def load_snapshot(given: str) -> Snapshot:
     """Loads a snapshot file or directory. Raises BadSnapshot or BadManifest with the place.
 
-    A directory's files that are no YAML or JSON by name (logs of ``cluster-info dump``) are passed over.
+    A directory's files that are no YAML or JSON by name (logs of ``cluster-info dump``) are passed
+    over.
     """
     path = Path(given)
     objects: list[KubeObject] = []

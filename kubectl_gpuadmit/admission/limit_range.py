@@ -279,6 +279,7 @@ def findings(obj: Pod | PersistentVolumeClaim, ranges: list[LimitRange]) -> tupl
                 v.observed,
                 v.wanted,
                 f"spec.limits {_FIELDS[v.what]}",
+                bound="least" if v.what == "min" else "most",
             )
             found.append(
                 refusal(

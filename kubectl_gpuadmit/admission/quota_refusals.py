@@ -70,6 +70,7 @@ def exceeded(
                 str(plus(used, delta[key])),
                 str(limit),
                 f"{words} · {row.source}",
+                bound="most",
             )
         )
         raised[key] = str(plus(used, times(delta[key], count - fit)))

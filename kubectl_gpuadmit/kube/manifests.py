@@ -264,7 +264,8 @@ def _json_documents(raw: bytes, file: str) -> Iterator[Root | BadManifest]:
             # kubectl still takes the stream for YAML after at most one document of JSON
             if problem.syntax and count < 2:
                 found = list(_yaml_documents(text[at:].encode(), file, place))
-                if len(found) != 1 or not isinstance(found[0], BadManifest):
+                refs = [one.ref if isinstance(one, BadManifest) else "" for one in found]
+                if refs != ["bad-yaml"]:
                     yield from found
                     return
             yield error

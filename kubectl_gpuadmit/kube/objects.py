@@ -1,9 +1,9 @@
 """Structs of the API fields that the engine reads, and the one decoder that fills them.
 
-Unknown fields are ignored, absent ones take the API's zero value; ``null`` reads as absent where the
-API server treats it so. Structs are frozen and untracked by the garbage collector (``gc=False``): a
-snapshot of 50,000 pods is decoded in one pass. Nothing here defaults or validates as the API server
-does; that is ``admission``.
+Unknown fields are ignored, absent ones take the API's zero value; ``null`` reads as absent where
+the API server treats it so. Structs are frozen and untracked by the garbage collector
+(``gc=False``): a snapshot of 50,000 pods is decoded in one pass. Nothing here defaults or validates
+as the API server does; that is ``admission``.
 
 Field names are the JSON names of Kubernetes 1.37 (k8s.io/api v0.37.2).
 """
@@ -50,7 +50,7 @@ class LabelSelectorRequirement(Struct, frozen=True, gc=False):
 
 
 class LabelSelector(Struct, frozen=True, gc=False):
-    """None (absent) matches nothing in most places, an empty one everything: the caller knows which."""
+    """None (absent) matches nothing in most places, an empty one everything: the caller knows."""
 
     matchLabels: dict[str, str] | None = None
     matchExpressions: tuple[LabelSelectorRequirement, ...] | None = None
@@ -72,7 +72,9 @@ class PreferredSchedulingTerm(Struct, frozen=True, gc=False):
 
 class NodeAffinity(Struct, frozen=True, gc=False):
     requiredDuringSchedulingIgnoredDuringExecution: NodeSelector | None = None
-    preferredDuringSchedulingIgnoredDuringExecution: tuple[PreferredSchedulingTerm, ...] | None = None
+    preferredDuringSchedulingIgnoredDuringExecution: tuple[PreferredSchedulingTerm, ...] | None = (
+        None
+    )
 
 
 class PodAffinityTerm(Struct, frozen=True, gc=False):
@@ -93,7 +95,9 @@ class PodAffinity(Struct, frozen=True, gc=False):
     """Also podAntiAffinity: the two have the same shape."""
 
     requiredDuringSchedulingIgnoredDuringExecution: tuple[PodAffinityTerm, ...] | None = None
-    preferredDuringSchedulingIgnoredDuringExecution: tuple[WeightedPodAffinityTerm, ...] | None = None
+    preferredDuringSchedulingIgnoredDuringExecution: tuple[WeightedPodAffinityTerm, ...] | None = (
+        None
+    )
 
 
 class Affinity(Struct, frozen=True, gc=False):
@@ -531,7 +535,8 @@ class Event(KubeObject, frozen=True, gc=False, kw_only=True, tag="Event"):
 class Generic(KubeObject, frozen=True, gc=False, kw_only=True, tag="Generic"):
     """Any other kind: identity, and the whole document as plain data.
 
-    ``realKind`` is the object's own kind. Owners (Deployment, Job …), DRA objects and CRDs arrive so.
+    ``realKind`` is the object's own kind. Owners (Deployment, Job …), DRA objects and CRDs arrive
+    so.
     """
 
     realKind: str = ""

@@ -317,7 +317,14 @@ def _too_many(nodes: Sequence[NodeVerdict], *, placed: int, count: int, room: in
         reason="placement/too-many-replicas",
         detail=f"asks {count} pods: {placed} fit now, {room} would if nothing else ran",
         evidence=(
-            Evidence(f"{len(nodes)} nodes", "pods of this kind", room, count, "emptied nodes"),
+            Evidence(
+                f"{len(nodes)} nodes",
+                "room for such pods",
+                room,
+                count,
+                "emptied nodes",
+                bound="least",
+            ),
         ),
         rule=RULE,
     )

@@ -46,7 +46,16 @@ def finding(
         return Finding(
             reason="placement/no-such-resource",
             detail=f"no node advertises {name}{hint}",
-            evidence=(Evidence(f"{len(everywhere)} nodes", name, 0, asked, "status.allocatable"),),
+            evidence=(
+                Evidence(
+                    f"{len(everywhere)} nodes",
+                    name,
+                    0,
+                    asked,
+                    "status.allocatable",
+                    bound="least",
+                ),
+            ),
             suggest=suggest.other_resource(cycle.pod, name, meant) if meant else (),
             rule=RULE,
         )
@@ -102,6 +111,7 @@ def _deficit(cycle: Cycle, verdict: NodeVerdict) -> tuple[Evidence, ...]:
             wanted=amount(s.subject, s.requested or 0),
             source=f"allocatable {amount(s.subject, s.capacity or 0)}, "
             f"{amount(s.subject, s.used or 0)} requested by {_pods(len(info.pods))}",
+            bound="least",
         )
         for s in verdict.shortfalls
         if s.filter == "NodeResourcesFit"

@@ -188,7 +188,10 @@ def sentences(
     *,
     unsure: str = "",
 ) -> tuple[str, ...]:
-    """What a person may wait for, the soonest first; ``unsure`` replaces what PDBs would say."""
+    """What a person may wait for: what preemption gives now, then what ends, the soonest first.
+
+    ``unsure`` replaces what PDBs would say.
+    """
     lines: list[str] = []
     by_preemption = _preempting(cycle, candidate, unsure) if candidate is not None else ""
     told = False
@@ -208,8 +211,9 @@ def sentences(
             same = {id(p) for p in candidate.victims} == {id(p) for p in release.pods}
             whom = "it" if len(release.pods) == 1 else "them"
             victims = whom if same else _names(cycle, candidate.victims)
-            line += f", or now by preempting {victims} {by_preemption}"
-        lines.append(line)
+            lines.insert(0, f"{line}, or now by preempting {victims} {by_preemption}")
+        else:
+            lines.append(line)
     if candidate is not None and not told:
         lines.insert(
             0,

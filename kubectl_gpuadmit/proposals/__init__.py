@@ -19,12 +19,12 @@ class Proposal(Struct, frozen=True):
     summary: str
     topic: str
     cost: int
-    """0 a typo in the manifest … 40 less of what was asked … 70 another team's pods … 90 the quota."""
+    """0 a typo in the manifest … 40 less of what was asked … 70 others' pods … 90 the quota."""
     patch: tuple[dict[str, Any], ...] = ()
     """RFC 6902 against the user's manifest."""
     command: str = ""
     change: Callable[[State], State] | None = None
-    """The same in the what-if cluster: gets a fork that it may change, gives the state to judge in."""
+    """The same in a what-if: is given a fork that it may change, returns the state to judge in."""
 
 
 class Case(Struct, frozen=True):

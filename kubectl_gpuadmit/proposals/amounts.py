@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_gpuadmit.kube.gpus import is_gpu, pod_gpus
+from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.workloads import PodGroup
+from kubectl_gpuadmit.kube.workloads.pointers import token
 from kubectl_gpuadmit.proposals import Case, Proposal
 
 _COUNT_AT: dict[str, tuple[str, ...]] = {
@@ -19,7 +20,7 @@ _COUNT_AT: dict[str, tuple[str, ...]] = {
     "InferenceDeployment": ("/spec/replicas",),
     "Job": ("/spec/parallelism", "/spec/completions"),
 }
-"""Kind -> where its number of pods (or groups of pods) is written; those present are changed together."""
+"""Kind -> where its number of pods, or groups of pods, is written; those present go together."""
 
 _TENSOR_PARALLEL = re.compile(
     r"^(--tensor-parallel-size|--tensor_parallel_size|-tp|--tp-size|--tp|--num-shard)(?:=(\d+))?$"
@@ -31,7 +32,8 @@ def fewer_pods(case: Case) -> Iterator[Proposal]:
     """As many pods as were admitted and placed, where that is some but not all of them."""
     manifest = case.document.data
     paths = [at for at in _COUNT_AT.get(case.workload.ref.kind, ()) if _value(manifest, at)]
-    if not paths or len(case.workload.groups) > 1 and case.workload.ref.kind != "LeaderWorkerSet":
+    several_roles = len(case.workload.groups) > 1 and case.workload.ref.kind != "LeaderWorkerSet"
+    if not paths or several_roles:
         return
     now = int(_value(manifest, paths[0]) or 0)
     for fewer in sorted({now - 1, now // 2, 1, _settled(case)} - {0}, reverse=True):
@@ -45,23 +47,20 @@ def fewer_pods(case: Case) -> Iterator[Proposal]:
 
 
 def fewer_gpus(case: Case) -> Iterator[Proposal]:
-    """Half as many GPUs, a quarter … for each pod of a group, with the engine's own flag if it says so."""
+    """Half as many GPUs, a quarter … for each pod of a group, with the engine's own flag if any."""
     for group in case.workload.groups:
-        if group.pointer == "-":
-            continue
         for resource, asked in pod_gpus(group.pod).items():
             size = 1 << max(0, asked - 1).bit_length() >> 1
             while size:
-                if size < asked:
-                    patch = _with_gpus(group, resource, asked, size)
-                    if patch:
-                        yield Proposal(
-                            summary=f"{size} {resource} a pod instead of {asked}"
-                            + (f" ({group.role})" if group.role else ""),
-                            topic=f"gpus {group.role}",
-                            cost=40 + (asked - size) * 10 // asked,
-                            patch=patch,
-                        )
+                patch = _with_gpus(group, resource, asked, size) if size < asked else ()
+                if patch:
+                    yield Proposal(
+                        summary=f"{size} {resource} a pod instead of {asked}"
+                        + (f" ({group.role})" if group.role else ""),
+                        topic=f"gpus {group.role}",
+                        cost=40 + (asked - size) * 10 // asked,
+                        patch=patch,
+                    )
                 size >>= 1
 
 
@@ -74,50 +73,44 @@ def _words(pods: int) -> str:
 
 
 def _with_gpus(group: PodGroup, resource: str, asked: int, size: int) -> tuple[dict[str, Any], ...]:
-    """Operations for the one container that asks for all of the GPUs; none if several share them."""
+    """Operations for the one container that asks for all the GPUs; none if several share them."""
     ops: list[dict[str, Any]] = []
-    spec = group.template.get("spec") or {}
-    for index, container in enumerate(spec.get("containers") or ()):
+    containers = (group.template.get("spec") or {}).get("containers") or ()
+    for index, container in enumerate(containers):
+        here: list[dict[str, Any]] = []
         resources = container.get("resources") or {}
         for part in ("limits", "requests"):
-            amounts = resources.get(part) or {}
-            if resource in amounts:
-                if str(amounts[resource]) != str(asked):
-                    return ()
-                ops.append(
-                    {
-                        "op": "replace",
-                        "path": f"{group.pointer}/spec/containers/{index}/resources/{part}/"
-                        + resource.replace("~", "~0").replace("/", "~1"),
-                        "value": str(size) if isinstance(amounts[resource], str) else size,
-                    }
-                )
-        if ops and is_gpu(resource):
-            ops += _parallel_flags(group.pointer, index, container, asked, size)
-    return tuple(ops)
+            amount = (resources.get(part) or {}).get(resource)
+            if amount is None:
+                continue
+            if str(amount) != str(asked):
+                return ()
+            at = f"/spec/containers/{index}/resources/{part}/{token(resource)}"
+            value = str(size) if isinstance(amount, str) else size
+            here.append({"op": "replace", "path": at, "value": value})
+        if here:
+            ops += here
+            ops += _parallel_flags(index, container, asked, size)
+    placed = [group.in_manifest(op["path"]) for op in ops]
+    if None in placed:
+        return ()
+    return tuple({**op, "path": path} for op, path in zip(ops, placed, strict=True))
 
 
 def _parallel_flags(
-    pointer: str, index: int, container: dict[str, Any], asked: int, size: int
+    index: int, container: dict[str, Any], asked: int, size: int
 ) -> Iterator[dict[str, Any]]:
+    """``--tensor-parallel-size=4`` or ``--tensor-parallel-size 4`` where 4 is what was asked."""
     for part in ("command", "args"):
-        words = container.get(part) or []
+        words = [str(word) for word in container.get(part) or ()]
         for at, word in enumerate(words):
-            match = _TENSOR_PARALLEL.match(str(word))
-            if not match:
-                continue
-            if match[2] == str(asked):
-                yield {
-                    "op": "replace",
-                    "path": f"{pointer}/spec/containers/{index}/{part}/{at}",
-                    "value": f"{match[1]}={size}",
-                }
-            elif match[2] is None and str(words[at + 1 : at + 2]) == str([str(asked)]):
-                yield {
-                    "op": "replace",
-                    "path": f"{pointer}/spec/containers/{index}/{part}/{at + 1}",
-                    "value": str(size),
-                }
+            match = _TENSOR_PARALLEL.match(word)
+            if match and match[2] == str(asked):
+                path = f"/spec/containers/{index}/{part}/{at}"
+                yield {"op": "replace", "path": path, "value": f"{match[1]}={size}"}
+            elif match and match[2] is None and words[at + 1 : at + 2] == [str(asked)]:
+                path = f"/spec/containers/{index}/{part}/{at + 1}"
+                yield {"op": "replace", "path": path, "value": str(size)}
 
 
 def _value(manifest: dict[str, Any], pointer: str) -> int | None:

@@ -22,8 +22,8 @@ NODES_LOOKED_AT = 3
 def pods_moved(case: Case) -> Iterator[Proposal]:
     """For the nodes that lack least, the smallest one or two pods whose leaving covers the lack.
 
-    Pods of a higher priority and those of DaemonSets are left alone. Deficits are whole vectors against
-    one node: a set of pods counts only if it covers every resource that is short there.
+    Pods of a higher priority and those of DaemonSets are left alone. Deficits are whole vectors
+    against one node: a set of pods counts only if it covers every resource that is short there.
     """
     if case.verdict.placement != "waits":
         return
@@ -38,9 +38,8 @@ def pods_moved(case: Case) -> Iterator[Proposal]:
         gpus = sum(n for name, n in lack.items() if is_gpu(name))
         short.append((gpus or 1 << 30, node.node, lack))
     cluster = case.before.cluster
-    own = max(
-        (priority(chain.mutate(group.pod, cluster).pod) for group in case.workload.groups), default=0
-    )
+    pods = [chain.mutate(group.pod, cluster).pod for group in case.workload.groups]
+    own = max(map(priority, pods), default=0)
     for _, name, lack in sorted(short, key=lambda entry: entry[:2])[:NODES_LOOKED_AT]:
         info = cluster.nodes.get(name)
         if info is not None:

@@ -1,4 +1,4 @@
-"""Proposes another pool of the policy: its node selector, and tolerations for what its nodes carry."""
+"""Proposes another pool of the policy: its node selector, tolerations for what its nodes carry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubectl_gpuadmit.proposals import Case, Proposal
 
 
 def other_pool(case: Case) -> Iterator[Proposal]:
-    """For each pool that the workload does not name already, one proposal over all its pod groups."""
+    """For each pool that the workload does not name already, one proposal for all its groups."""
     policy = case.terms.policy
     keys = {key for pool in policy.pools for key in pool.nodeSelector}
     for pool in policy.pools:
@@ -21,13 +21,12 @@ def other_pool(case: Case) -> Iterator[Proposal]:
         ops: list[dict[str, Any]] = []
         for group in case.workload.groups:
             selector = group.pod.spec.nodeSelector or {}
-            if group.pointer == "-" or all(
-                selector.get(k) == v for k, v in pool.nodeSelector.items()
-            ):
+            wanted = {k: v for k, v in selector.items() if k not in keys} | pool.nodeSelector
+            at = group.in_manifest("/spec/nodeSelector")
+            if at is None or wanted == selector:
                 ops = []
                 break
-            wanted = {k: v for k, v in selector.items() if k not in keys} | pool.nodeSelector
-            ops.append(_add(group, "nodeSelector", dict(wanted)))
+            ops.append({"op": "add", "path": at, "value": dict(wanted)})
             ops += _tolerations(group, nodes)
         if nodes and ops:
             yield Proposal(
@@ -58,8 +57,9 @@ def _tolerations(group: PodGroup, nodes: list[NodeInfo]) -> Iterator[dict[str, A
     ]
     present = list(group.template.get("spec", {}).get("tolerations") or ())
     added = [_toleration(t) for t in common if not tolerated(group.pod.spec.tolerations, t)]
-    if added:
-        yield _add(group, "tolerations", present + added)
+    at = group.in_manifest("/spec/tolerations")
+    if added and at is not None:
+        yield {"op": "add", "path": at, "value": present + added}
 
 
 def _toleration(taint: Taint) -> dict[str, str]:
@@ -71,7 +71,3 @@ def _toleration(taint: Taint) -> dict[str, str]:
             "effect": taint.effect,
         }
     return {"key": taint.key, "operator": "Exists", "effect": taint.effect}
-
-
-def _add(group: PodGroup, name: str, value: Any) -> dict[str, Any]:
-    return {"op": "add", "path": f"{group.pointer}/spec/{name}", "value": value}

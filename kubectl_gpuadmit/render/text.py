@@ -121,11 +121,16 @@ def _placement(page: Page, verdict: Verdict, *, details: bool) -> None:
         case "never" if verdict.nodes and not any(n.fits for n in verdict.nodes):
             count = len(verdict.nodes)
             detail = f"none of {count:,} nodes could, even empty" if count > 1 else "not even empty"
+            if any(f.reason == "placement/too-many-replicas" for f in verdict.findings):
+                detail = "not all of them, even if nothing else ran"
         case _:
             detail = nodes.best(verdict.nodes)
     _status(page, "placement", mark[verdict.placement], verdict.placement, detail)
-    for sentence in verdict.waits_for[1:] if verdict.placement == "waits" else ():
+    others = verdict.waits_for[1:] if verdict.placement == "waits" else ()
+    for sentence in others if details else others[:2]:
         page.block([], f"or {sentence}", indent=25)
+    if len(others) > 2 and not details:
+        page.block([], f"or {len(others) - 2} more ways (-v)", indent=25, style=DIM)
     if some and verdict.placement != "fits":
         page.block([], some, indent=25)
     if verdict.decided_by:
@@ -189,9 +194,15 @@ def _finding(page: Page, finding: Finding, *, at: str, details: bool) -> None:
     head = (f"{finding.reason:<23} {subject}", "")
     page.line(("  ", ""), page.mark(finding_mark(finding)), head, right=(right, DIM))
     page.block([], finding.detail, indent=6)
-    # How many nodes a filter refuses (of which there should be 0) stands in the sentence above.
+    # How many nodes a filter refuses (of which there should be 0) stands in the sentence above, and
+    # what the API server would say in its own words is for -v.
     counts = stage(finding) == "placement" and not details
-    rows = wording.evidence_lines([e for e in finding.evidence if not (counts and e.wanted == 0)])
+    facts = [
+        e
+        for e in finding.evidence
+        if details or not ((counts and e.wanted == 0) or e.what == "message")
+    ]
+    rows = wording.evidence_lines(facts)
     wide = min(max((cells(page.clean(what)) for what, _, _ in rows), default=0), 40)
     for what, numbers, source in rows:
         what = page.cut(what, 40)

@@ -212,7 +212,14 @@ def _several(subjects: list[str]) -> str:
 def _compared(fact: Evidence) -> str:
     if fact.wanted is None:
         return shown(fact.observed)
-    return f"is {shown(fact.observed)} · should be {shown(fact.wanted)}"
+    has, wanted = shown(fact.observed), shown(fact.wanted)
+    match fact.bound:
+        case "least":
+            return f"has {has} · needs {wanted}"
+        case "most":
+            return f"would be {has} · limit {wanted}"
+        case _:
+            return f"is {has} · should be {wanted}"
 
 
 def shortfall(short: Shortfall) -> str:

@@ -70,7 +70,9 @@ def capacity_burst(
                 reason=reason,
                 detail=f"{whose} would have {old + new} {what}, may have {limit}: "
                 f"asked {new}, already there {old}{pending}",
-                evidence=(Evidence(whose, what, old + new, limit, f"{new} of this workload"),),
+                evidence=(
+                    Evidence(whose, what, old + new, limit, f"{new} of this workload", "most"),
+                ),
                 permanent=new > limit,
             )
     if clear and not cluster.knows("Pod"):

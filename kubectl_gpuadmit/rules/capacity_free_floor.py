@@ -57,8 +57,16 @@ def capacity_free_floor(
             detail=f"{pool_name(pool)} keeps {floor} of {usage.allocatable} GPUs free, has "
             f"{usage.free} free, and the workload asks for {total}",
             evidence=(
-                Evidence(pool_name(pool), "GPUs left free", left, floor, "pods on nodes now"),
-                Evidence(str(workload.ref), "GPUs of all pods", total, max(usage.free - floor, 0)),
+                Evidence(
+                    pool_name(pool), "GPUs left free", left, floor, "pods on nodes now", "least"
+                ),
+                Evidence(
+                    str(workload.ref),
+                    "GPUs of all pods",
+                    total,
+                    max(usage.free - floor, 0),
+                    bound="most",
+                ),
             ),
             permanent=False,
         )

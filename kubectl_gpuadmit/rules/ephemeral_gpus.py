@@ -41,6 +41,8 @@ def ephemeral_gpus(
         yield Finding(
             reason="ephemeral/too-many-gpus",
             detail=f"it asks for {total} GPUs, ephemeral work may have {max_gpus}",
-            evidence=(Evidence(str(ask.workload.ref), "GPUs of all pods", total, max_gpus),),
+            evidence=(
+                Evidence(str(ask.workload.ref), "GPUs of all pods", total, max_gpus, bound="most"),
+            ),
             field=ask.field("/spec/containers"),
         )

@@ -51,7 +51,7 @@ def spec_nodes_without_gpu(ask: Ask, cluster: Cluster) -> Iterator[Found]:
             detail=f"the pod asks for {wanted[name]} {name} and selects {len(chosen)} "
             f"node{'' if one else 's'} without it; {instead}",
             evidence=(
-                Evidence("selected nodes", name, 0, wanted[name], "status.allocatable"),
+                Evidence("selected nodes", name, 0, wanted[name], "status.allocatable", "least"),
                 Evidence("all nodes", f"nodes with {name}", len(have), None, "status.allocatable"),
             ),
             field=ask.field("/spec/nodeSelector" if spec.nodeSelector else "/spec/affinity"),

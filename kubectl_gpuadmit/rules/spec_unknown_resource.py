@@ -50,7 +50,7 @@ def spec_unknown_resource(ask: Ask, cluster: Cluster) -> Iterator[Found]:
         yield Finding(
             reason="spec/unknown-resource",
             detail=f"none of {len(cluster.nodes)} nodes advertises {name}{likely}",
-            evidence=(Evidence("nodes", name, 0, amount, "status.allocatable"),),
+            evidence=(Evidence("nodes", name, 0, amount, "status.allocatable", "least"),),
             field=where,
             suggest=(Remedy(f"{near} instead of {name}", patch=patch, cost=0),) if patch else (),
         )

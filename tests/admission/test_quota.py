@@ -153,7 +153,7 @@ def test_two_of_three_pods_fit_and_the_third_is_refused_with_all_numbers() -> No
             reason="quota/exceeded",
             detail=f"pod 3 of 3: ResourceQuota gpus: {GPU} {words}",
             evidence=(
-                Evidence("ResourceQuota gpus", GPU, "12", "8", f"{words} · status.used"),
+                Evidence("ResourceQuota gpus", GPU, "12", "8", f"{words} · status.used", "most"),
                 Evidence(
                     "kube-apiserver",
                     "message",

@@ -134,7 +134,7 @@ def test_more_than_any_node_has() -> None:
         "asks 16 nvidia.com/gpu, the largest node has 8",
     )
     assert first.evidence == (
-        Evidence("Node inf-1", GPU, "8", "16", "allocatable 8, 0 requested by 0 pods"),
+        Evidence("Node inf-1", GPU, "8", "16", "allocatable 8, 0 requested by 0 pods", "least"),
     )
     assert patches(answer) == [
         (
@@ -205,7 +205,7 @@ def test_enough_is_free_but_scattered() -> None:
     )
     assert first.evidence == (
         Evidence("3 nodes", f"{GPU} free in total", 6, None),
-        Evidence("Node inf-0", GPU, "2", "4", "allocatable 8, 6 requested by 1 pod"),
+        Evidence("Node inf-0", GPU, "2", "4", "allocatable 8, 6 requested by 1 pod", "least"),
     )
     # the tainted nodes are free: a toleration is worth trying as well
     assert [summary for summary, _, _ in patches(answer)] == [
@@ -225,7 +225,7 @@ def test_all_that_lacks_is_told_of_one_node() -> None:
     answer = refused(fleet(*running), pod(gpus=8, asks={"cpu": "8", "memory": "1Gi"}))
     assert answer.findings[0].detail == "needs 8 nvidia.com/gpu, inf-1 has 1 free of 8"
     assert answer.findings[0].evidence == (
-        Evidence("Node inf-1", GPU, "1", "8", "allocatable 8, 7 requested by 1 pod"),
+        Evidence("Node inf-1", GPU, "1", "8", "allocatable 8, 7 requested by 1 pod", "least"),
     )
 
 
@@ -237,9 +237,16 @@ def test_cpu_and_memory_are_told_in_their_own_units() -> None:
         "needs 200Gi memory, a has 156Gi free of 256Gi",
     ]
     assert answer.findings[0].evidence == (
-        Evidence("Node a", "cpu", "3500m", "4", "allocatable 64, 60500m requested by 1 pod"),
         Evidence(
-            "Node a", "memory", "156Gi", "200Gi", "allocatable 256Gi, 100Gi requested by 1 pod"
+            "Node a", "cpu", "3500m", "4", "allocatable 64, 60500m requested by 1 pod", "least"
+        ),
+        Evidence(
+            "Node a",
+            "memory",
+            "156Gi",
+            "200Gi",
+            "allocatable 256Gi, 100Gi requested by 1 pod",
+            "least",
         ),
     )
 

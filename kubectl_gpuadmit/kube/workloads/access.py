@@ -15,7 +15,7 @@ from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.objects import Generic, KubeObject
 from kubectl_gpuadmit.kube.workloads.model import DRAWN
 from kubectl_gpuadmit.kube.workloads.placeholders import shell_default, unresolved
-from kubectl_gpuadmit.kube.workloads.pointers import resolve, steps
+from kubectl_gpuadmit.kube.workloads.pointers import dotted, resolve, steps
 from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Unknown
 
 REASONS: dict[str, str] = {
@@ -107,7 +107,7 @@ class Access:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self.fail(pointer, f"expected an object, got {kind_of(value)}")
+            self.fail(pointer, f"expected an object, found {kind_of(value)}")
         return value
 
     def sequence(self, pointer: str) -> list[Any]:
@@ -115,7 +115,7 @@ class Access:
         if value is None:
             return []
         if not isinstance(value, list):
-            self.fail(pointer, f"expected a list, got {kind_of(value)}")
+            self.fail(pointer, f"expected a list, found {kind_of(value)}")
         return value
 
     def text(self, pointer: str) -> str:
@@ -123,7 +123,7 @@ class Access:
         if value is None:
             return ""
         if not isinstance(value, str):
-            self.fail(pointer, f"expected text, got {kind_of(value)}", hint="put it in quotes")
+            self.fail(pointer, f"expected text, found {kind_of(value)}", hint="put it in quotes")
         return value
 
     def flag(self, pointer: str, *, default: bool = False) -> bool:
@@ -131,7 +131,7 @@ class Access:
         if value is None:
             return default
         if not isinstance(value, bool):
-            self.fail(pointer, f"expected true or false, got {kind_of(value)}")
+            self.fail(pointer, f"expected true or false, found {kind_of(value)}")
         return value
 
     def count(self, pointer: str, default: int, *, what: str = "", minimum: int = 0) -> int:
@@ -147,7 +147,7 @@ class Access:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             hint = "remove the quotes" if isinstance(value, str) and value.isdecimal() else ""
-            self.fail(pointer, f"expected a whole number, got {kind_of(value)}", hint=hint)
+            self.fail(pointer, f"expected a whole number, found {kind_of(value)}", hint=hint)
         if not minimum <= value <= INT32:
             self.fail(pointer, f"{value} is not between {minimum} and {INT32}", ref="bad-number")
         return value
@@ -162,7 +162,7 @@ class Access:
             file=self.document.file,
             line=line,
             column=column,
-            field=pointer or "/",
+            field=dotted(pointer),
             hint=hint,
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_gpuadmit.kube import gpus
+from kubectl_gpuadmit.kube.workloads.model import SUPPLIED_IMAGE
 from kubectl_gpuadmit.kube.workloads.pointers import token
 from kubectl_gpuadmit.kube.workloads.reading import Reading
 
@@ -80,7 +81,7 @@ def _service(reading: Reading, at: str, name: str) -> None:
     main = reading.mapping(f"{at}/extraPodSpec/mainContainer")
     spec = {k: v for k, v in extra.items() if k not in ("mainContainer", "containers")}
     resources, paths = _resources(reading, f"{at}/resources")
-    container: dict[str, Any] = {"name": "main", **main}
+    container: dict[str, Any] = {"name": "main", "image": SUPPLIED_IMAGE, **main}
     if resources:
         container["resources"] = resources
     if not reading.flag(f"{at}/sharedMemory/disabled"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube.workloads.groups import leader_worker_pods
+from kubectl_gpuadmit.kube.workloads.model import SUPPLIED_IMAGE
 from kubectl_gpuadmit.kube.workloads.reading import Reading
 
 _COMPONENTS = ("predictor", "transformer", "explainer")
@@ -102,7 +103,7 @@ def _inline(
     framework = next((f for f in _FRAMEWORKS if isinstance(own.get(f), dict)), "")
     if not framework:
         return spec, (("/spec", at),)
-    container = {"name": "kserve-container", **own[framework]}
+    container = {"name": "kserve-container", "image": SUPPLIED_IMAGE, **own[framework]}
     others = spec.get("containers")
     spec["containers"] = [container, *(others if isinstance(others, list) else ())]
     if not _names_gpu(container):
@@ -200,7 +201,7 @@ def _llm_workload(reading: Reading, at: str, role: str, suffix: str) -> None:
         for k in ("labels", "annotations")
         if reading.at(f"{at}/{k}")
     }
-    head = reading.mapping(f"{at}/template")
+    head = _with_images(reading.mapping(f"{at}/template"))
     if not head:
         reading.unknown(
             f"pod template of {role or 'the workload'}: it names none, so KServe's default config "
@@ -234,10 +235,22 @@ def _llm_workload(reading: Reading, at: str, role: str, suffix: str) -> None:
         base=f"{base}-mn",
         prefix=f"{role}-" if role else "",
         leader_template={"metadata": metadata, "spec": head},
-        worker_template={"metadata": metadata, "spec": reading.mapping(f"{at}/worker")},
+        worker_template={
+            "metadata": metadata,
+            "spec": _with_images(reading.mapping(f"{at}/worker")),
+        },
         leader_paths=paths,
         worker_paths=(("/spec", f"{at}/worker"),),
     )
+
+
+def _with_images(spec: dict[str, Any]) -> dict[str, Any]:
+    """The pod spec; KServe's default config gives containers their image where none is written."""
+    listed = spec.get("containers")
+    if not isinstance(listed, list):
+        return spec
+    filled = [{"image": SUPPLIED_IMAGE, **c} if isinstance(c, dict) else c for c in listed]
+    return {**spec, "containers": filled}
 
 
 def _nodes(reading: Reading, at: str) -> int:

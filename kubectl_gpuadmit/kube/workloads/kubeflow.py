@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubectl_gpuadmit.kube.workloads.core import job_pods
+from kubectl_gpuadmit.kube.workloads.model import SUPPLIED_IMAGE
 from kubectl_gpuadmit.kube.workloads.pointers import resolve, token
 from kubectl_gpuadmit.kube.workloads.reading import Reading
 
@@ -57,6 +58,13 @@ def replica_specs(field: str, framework: str) -> Callable[[Reading], None]:
         _elastic(reading)
 
     return read
+
+
+pytorch_job = replica_specs("pytorchReplicaSpecs", "pytorchjob-controller")
+tf_job = replica_specs("tfReplicaSpecs", "tfjob-controller")
+xgboost_job = replica_specs("xgbReplicaSpecs", "xgboostjob-controller")
+paddle_job = replica_specs("paddleReplicaSpecs", "paddlejob-controller")
+jax_job = replica_specs("jaxReplicaSpecs", "jaxjob-controller")
 
 
 def mpi_job(reading: Reading) -> None:
@@ -119,7 +127,7 @@ def _without_runtime(
         ),
         level="deny" if known else "warn",
     )
-    container: dict[str, Any] = {"name": "node"}
+    container: dict[str, Any] = {"name": "node", "image": SUPPLIED_IMAGE}
     for field in ("image", "command", "args", "env"):
         value = reading.at(f"/spec/trainer/{field}")
         if value is not None:

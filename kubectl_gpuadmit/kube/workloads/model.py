@@ -13,6 +13,10 @@ DRAWN = "xxxxx"
 """Stands for the five characters that the API server or a controller draws."""
 
 
+SUPPLIED_IMAGE = "supplied-by-the-controller"
+"""Image of a container whose own image the controller or a runtime fills in."""
+
+
 class PodGroup(Struct, frozen=True):
     """``count`` pods made from one template."""
 

@@ -34,6 +34,17 @@ def resolve(data: Any, pointer: str) -> Any:
     return data
 
 
+def dotted(pointer: str) -> str:
+    """``/spec/containers/0`` -> ``spec.containers[0]``, as Kubernetes writes a field."""
+    text = ""
+    for step in steps(pointer):
+        if step.isdecimal() or not step.replace("_", "").isalnum():
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
 _PART = re.compile(
     r"\.?(?P<key>[A-Za-z_][A-Za-z0-9_-]*)|\[(?P<quote>['\"])(?P<quoted>.+?)(?P=quote)\]"
     r"|\[(?P<index>[0-9]+)\]|(?P<every>\[\*\]|\.\*)"

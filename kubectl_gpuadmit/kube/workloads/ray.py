@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_gpuadmit.kube.workloads.model import DRAWN
+from kubectl_gpuadmit.kube.workloads.model import DRAWN, SUPPLIED_IMAGE
 from kubectl_gpuadmit.kube.workloads.reading import INT32, Reading
 
 _AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
@@ -19,6 +19,7 @@ _SUBMITTER = {
         "containers": [
             {
                 "name": "ray-job-submitter",
+                "image": SUPPLIED_IMAGE,
                 "resources": {
                     "limits": {"cpu": "1", "memory": "1Gi"},
                     "requests": {"cpu": "500m", "memory": "200Mi"},
@@ -79,7 +80,7 @@ def _pods(reading: Reading, at: str, *, cluster: str) -> None:
             "limits": _AUTOSCALER,
             "requests": _AUTOSCALER,
         }
-        sidecar.append({"name": "autoscaler", "resources": resources})
+        sidecar.append({"name": "autoscaler", "image": SUPPLIED_IMAGE, "resources": resources})
     reading.charge("services")
     reading.group(
         "head",

@@ -7,13 +7,11 @@ Rules of this module
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-
-from kubectl_gpuadmit.kube import quantity
+from kubectl_gpuadmit.errors import BadManifest
+from kubectl_gpuadmit.kube import decode, quantity
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.workloads.access import (
     INT32,
@@ -25,6 +23,9 @@ from kubectl_gpuadmit.kube.workloads.access import (
 from kubectl_gpuadmit.kube.workloads.model import PodGroup
 from kubectl_gpuadmit.kube.workloads.placeholders import unresolved
 from kubectl_gpuadmit.kube.workloads.pointers import token
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.kube.manifests import Document
 
 __all__ = ["INT32", "ManifestDocument", "ObjectSource", "Reading"]
 
@@ -88,7 +89,8 @@ class Reading(Access):
                     own_items = spec.get(key)
                     if own_items is not None and not isinstance(own_items, list):
                         self.fail(
-                            where.out(f"/spec/{key}"), f"expected a list, got {kind_of(own_items)}"
+                            where.out(f"/spec/{key}"),
+                            f"expected a list, found {kind_of(own_items)}",
                         )
                     spec[key] = [*(own_items or ()), *items]
         built = {"metadata": metadata, "spec": spec}
@@ -127,7 +129,7 @@ class Reading(Access):
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self.fail(pointer, f"expected an object, got {kind_of(value)}")
+            self.fail(pointer, f"expected an object, found {kind_of(value)}")
         return value
 
     def _pod(self, template: dict[str, Any], identity: dict[str, Any], where: _Where) -> Pod:
@@ -141,15 +143,15 @@ class Reading(Access):
         }
         if "status" in template:
             data["status"] = template["status"]
-        return self.decode(data, Pod, where.out)
+        return self.decode(data, where)
 
-    def decode(self, data: Any, type_: type[Pod], out: Callable[[str], str]) -> Pod:
-        """``data`` as ``type_``; ``out`` turns a pointer in ``data`` into one in the manifest."""
+    def decode(self, data: dict[str, Any], where: _Where) -> Pod:
+        """``data`` as a pod; what is refused is shown where it stands in the manifest."""
+        placed = _Placed(self.document, where)
         try:
-            return msgspec.convert(data, type_)
-        except (msgspec.ValidationError, RecursionError) as error:
-            text, _, path = str(error).partition(" - at `")
-            self.fail(out(_pointer(path.rstrip("`"))), _in_words(text))
+            return decode.convert(data, Pod, document=cast("Document", placed))
+        except BadManifest as refused:
+            self.fail(where.out(placed.asked), refused.message, hint=refused.hint)
 
     def _checked_quantities(self, spec: dict[str, Any], where: _Where) -> dict[str, Any]:
         """The spec without quantities that are placeholders; others that are none end the
@@ -232,7 +234,7 @@ class Reading(Access):
                 dropped.append(name)
                 continue
             if isinstance(amount, bool) or not isinstance(amount, str | int | float):
-                self.fail(pointer, f"expected a quantity, got {kind_of(amount)}")
+                self.fail(pointer, f"expected a quantity, found {kind_of(amount)}")
             try:
                 quantity.parse(amount)
             except quantity.QuantityError as error:
@@ -259,33 +261,16 @@ class _Where:
         return self._pointer + path
 
 
-_WORDS = {
-    "str": "text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "object": "an object",
-    "array": "a list",
-}
-_MISMATCH = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+class _Placed:
+    """The document as the decoder of a template sees it: remembers which place it asks for."""
 
+    def __init__(self, document: ManifestDocument, where: _Where) -> None:
+        self.file = document.file
+        self.line = document.line
+        self.asked = ""
+        self._document = document
+        self._where = where
 
-def _in_words(text: str) -> str:
-    """``Expected `str | null`, got `int` `` -> ``expected text, got a whole number``."""
-    found = _MISMATCH.fullmatch(text)
-    if not found:
-        return text.replace("`", "")
-    wanted = [_WORDS.get(t, t) for t in found[1].split(" | ") if t != "null"]
-    return f"expected {' or '.join(wanted)}, got {_WORDS.get(found[2], found[2])}"
-
-
-def _pointer(path: str) -> str:
-    """``$.spec.containers[0].env[...]`` of msgspec -> ``/spec/containers/0/env``."""
-    found = ""
-    for part in path.removeprefix("$").replace("[", ".").replace("]", "").split("."):
-        if not part:
-            continue
-        if not (part.isalnum() or part.isidentifier()):
-            break
-        found += f"/{part}"
-    return found
+    def position(self, pointer: str) -> tuple[int, int]:
+        self.asked = pointer
+        return self._document.position(self._where.out(pointer))

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 from msgspec import Struct
 
 from kubectl_gpuadmit.errors import BadManifest
-from kubectl_gpuadmit.kube.workloads import (
-    argo,
-    batch_queues,
-    core,
-    dynamo,
-    groups,
-    kserve,
-    kubeflow,
-    ray,
-    serving,
-)
+from kubectl_gpuadmit.kube.workloads import core
+from kubectl_gpuadmit.kube.workloads.access import kind_of
 from kubectl_gpuadmit.kube.workloads.declared import BUILT_IN, DeclaredKind, read_declared
 from kubectl_gpuadmit.kube.workloads.model import PodGroup, Workload
-from kubectl_gpuadmit.kube.workloads.pointers import token
+from kubectl_gpuadmit.kube.workloads.pointers import dotted, token
 from kubectl_gpuadmit.kube.workloads.queues import decided_by, makes_gang
 from kubectl_gpuadmit.kube.workloads.reading import ManifestDocument, ObjectSource, Reading
 from kubectl_gpuadmit.kube.workloads.strangers import unknown_kind, without_pods
@@ -36,82 +28,82 @@ REASONS: dict[str, str] = {
 
 
 class Kind(Struct, frozen=True):
-    """A kind we know: the plural that count quotas use, and its reader."""
+    """A kind we know: the plural that count quotas use, and where its reader is.
+
+    Modules are imported when a kind first occurs: most runs meet one or two of them.
+    """
 
     plural: str
-    read: Callable[[Reading], None]
+    module: str = ""
+    function: str = ""
+    declared: DeclaredKind | None = None
+
+    def read(self, reading: Reading) -> None:
+        if self.declared is not None:
+            read_declared(reading, self.declared)
+            return
+        module = import_module(f"kubectl_gpuadmit.kube.workloads.{self.module}")
+        getattr(module, self.function)(reading)
 
 
 _KINDS: dict[tuple[str, str], Kind] = {
-    ("", "Pod"): Kind("pods", core.pod),
-    ("", "ReplicationController"): Kind("replicationcontrollers", core.replica_set),
-    ("apps", "Deployment"): Kind("deployments", core.deployment),
-    ("apps", "ReplicaSet"): Kind("replicasets", core.replica_set),
-    ("apps", "StatefulSet"): Kind("statefulsets", core.stateful_set),
-    ("apps", "DaemonSet"): Kind("daemonsets", core.daemon_set),
-    ("extensions", "Deployment"): Kind("deployments", core.deployment),
-    ("extensions", "ReplicaSet"): Kind("replicasets", core.replica_set),
-    ("extensions", "DaemonSet"): Kind("daemonsets", core.daemon_set),
-    ("batch", "Job"): Kind("jobs", core.job),
-    ("batch", "CronJob"): Kind("cronjobs", core.cron_job),
+    ("", "Pod"): Kind("pods", "core", "pod"),
+    ("", "ReplicationController"): Kind("replicationcontrollers", "core", "replica_set"),
+    ("apps", "Deployment"): Kind("deployments", "core", "deployment"),
+    ("apps", "ReplicaSet"): Kind("replicasets", "core", "replica_set"),
+    ("apps", "StatefulSet"): Kind("statefulsets", "core", "stateful_set"),
+    ("apps", "DaemonSet"): Kind("daemonsets", "core", "daemon_set"),
+    ("extensions", "Deployment"): Kind("deployments", "core", "deployment"),
+    ("extensions", "ReplicaSet"): Kind("replicasets", "core", "replica_set"),
+    ("extensions", "DaemonSet"): Kind("daemonsets", "core", "daemon_set"),
+    ("batch", "Job"): Kind("jobs", "core", "job"),
+    ("batch", "CronJob"): Kind("cronjobs", "core", "cron_job"),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Kind(
-        "leaderworkersets", groups.leader_worker_set
+        "leaderworkersets", "groups", "leader_worker_set"
     ),
-    ("jobset.x-k8s.io", "JobSet"): Kind("jobsets", groups.job_set),
-    ("kubeflow.org", "PyTorchJob"): Kind(
-        "pytorchjobs", kubeflow.replica_specs("pytorchReplicaSpecs", "pytorchjob-controller")
+    ("jobset.x-k8s.io", "JobSet"): Kind("jobsets", "groups", "job_set"),
+    ("kubeflow.org", "PyTorchJob"): Kind("pytorchjobs", "kubeflow", "pytorch_job"),
+    ("kubeflow.org", "TFJob"): Kind("tfjobs", "kubeflow", "tf_job"),
+    ("kubeflow.org", "MPIJob"): Kind("mpijobs", "kubeflow", "mpi_job"),
+    ("kubeflow.org", "XGBoostJob"): Kind("xgboostjobs", "kubeflow", "xgboost_job"),
+    ("kubeflow.org", "PaddleJob"): Kind("paddlejobs", "kubeflow", "paddle_job"),
+    ("kubeflow.org", "JAXJob"): Kind("jaxjobs", "kubeflow", "jax_job"),
+    ("trainer.kubeflow.org", "TrainJob"): Kind("trainjobs", "kubeflow", "train_job"),
+    ("ray.io", "RayCluster"): Kind("rayclusters", "ray", "ray_cluster"),
+    ("ray.io", "RayJob"): Kind("rayjobs", "ray", "ray_job"),
+    ("ray.io", "RayService"): Kind("rayservices", "ray", "ray_service"),
+    ("batch.volcano.sh", "Job"): Kind("jobs", "batch_queues", "volcano_job"),
+    ("batch.volcano.sh", "CronJob"): Kind("cronjobs", "batch_queues", "volcano_cron_job"),
+    ("argoproj.io", "Workflow"): Kind("workflows", "argo", "workflow"),
+    ("argoproj.io", "CronWorkflow"): Kind("cronworkflows", "argo", "cron_workflow"),
+    ("serving.kserve.io", "InferenceService"): Kind(
+        "inferenceservices", "kserve", "inference_service"
     ),
-    ("kubeflow.org", "TFJob"): Kind(
-        "tfjobs", kubeflow.replica_specs("tfReplicaSpecs", "tfjob-controller")
-    ),
-    ("kubeflow.org", "MPIJob"): Kind("mpijobs", kubeflow.mpi_job),
-    ("kubeflow.org", "XGBoostJob"): Kind(
-        "xgboostjobs", kubeflow.replica_specs("xgbReplicaSpecs", "xgboostjob-controller")
-    ),
-    ("kubeflow.org", "PaddleJob"): Kind(
-        "paddlejobs", kubeflow.replica_specs("paddleReplicaSpecs", "paddlejob-controller")
-    ),
-    ("kubeflow.org", "JAXJob"): Kind(
-        "jaxjobs", kubeflow.replica_specs("jaxReplicaSpecs", "jaxjob-controller")
-    ),
-    ("trainer.kubeflow.org", "TrainJob"): Kind("trainjobs", kubeflow.train_job),
-    ("ray.io", "RayCluster"): Kind("rayclusters", ray.ray_cluster),
-    ("ray.io", "RayJob"): Kind("rayjobs", ray.ray_job),
-    ("ray.io", "RayService"): Kind("rayservices", ray.ray_service),
-    ("batch.volcano.sh", "Job"): Kind("jobs", batch_queues.volcano_job),
-    ("batch.volcano.sh", "CronJob"): Kind("cronjobs", batch_queues.volcano_cron_job),
-    ("argoproj.io", "Workflow"): Kind("workflows", argo.workflow),
-    ("argoproj.io", "CronWorkflow"): Kind("cronworkflows", argo.cron_workflow),
-    ("serving.kserve.io", "InferenceService"): Kind("inferenceservices", kserve.inference_service),
     ("serving.kserve.io", "LLMInferenceService"): Kind(
-        "llminferenceservices", kserve.llm_inference_service
+        "llminferenceservices", "kserve", "llm_inference_service"
     ),
-    ("apps.nvidia.com", "NIMService"): Kind("nimservices", serving.nim_service),
-    ("apps.nvidia.com", "NIMPipeline"): Kind("nimpipelines", serving.nim_pipeline),
-    ("apps.nvidia.com", "NIMCache"): Kind("nimcaches", serving.nim_cache),
-    ("nvidia.com", "DynamoGraphDeployment"): Kind("dynamographdeployments", dynamo.graph),
+    ("apps.nvidia.com", "NIMService"): Kind("nimservices", "serving", "nim_service"),
+    ("apps.nvidia.com", "NIMPipeline"): Kind("nimpipelines", "serving", "nim_pipeline"),
+    ("apps.nvidia.com", "NIMCache"): Kind("nimcaches", "serving", "nim_cache"),
+    ("nvidia.com", "DynamoGraphDeployment"): Kind("dynamographdeployments", "dynamo", "graph"),
     ("nvidia.com", "DynamoComponentDeployment"): Kind(
-        "dynamocomponentdeployments", dynamo.component
+        "dynamocomponentdeployments", "dynamo", "component"
     ),
     ("nvidia.com", "DynamoGraphDeploymentRequest"): Kind(
-        "dynamographdeploymentrequests", dynamo.request
+        "dynamographdeploymentrequests", "dynamo", "request"
     ),
-    ("kaito.sh", "Workspace"): Kind("workspaces", serving.kaito_workspace),
-    ("orchestration.aibrix.ai", "StormService"): Kind("stormservices", serving.storm_service),
-    ("orchestration.aibrix.ai", "RoleSet"): Kind("rolesets", serving.role_set),
-    ("kubeai.org", "Model"): Kind("models", serving.kubeai_model),
+    ("kaito.sh", "Workspace"): Kind("workspaces", "serving", "kaito_workspace"),
+    ("orchestration.aibrix.ai", "StormService"): Kind("stormservices", "serving", "storm_service"),
+    ("orchestration.aibrix.ai", "RoleSet"): Kind("rolesets", "serving", "role_set"),
+    ("kubeai.org", "Model"): Kind("models", "serving", "kubeai_model"),
     ("svr.sivaro.io", "InferenceDeployment"): Kind(
-        "inferencedeployments", serving.inference_deployment
+        "inferencedeployments", "serving", "inference_deployment"
     ),
 }
-
-
-def _declared_reader(declared: DeclaredKind) -> Callable[[Reading], None]:
-    return lambda reading: read_declared(reading, declared)
-
-
-for _plural, _declared in BUILT_IN:
-    _KINDS[_declared.group, _declared.kind] = Kind(_plural, _declared_reader(_declared))
+_KINDS.update(
+    ((declared.group, declared.kind), Kind(plural, declared=declared))
+    for plural, declared in BUILT_IN
+)
 
 
 _ONE_BY_ONE = frozenset({"Pod", "Deployment", "ReplicaSet", "ReplicationController", "DaemonSet"})
@@ -226,7 +218,7 @@ def _texts(reading: Reading, pointer: str) -> dict[str, str]:
         if value is not None and not isinstance(value, str):
             reading.fail(
                 f"{pointer}/{token(str(key))}",
-                f"expected text, got {value!r}",
+                f"expected text, found {kind_of(value)}",
                 hint="put the value in quotes",
             )
     return {key: value for key, value in table.items() if value is not None}
@@ -244,5 +236,10 @@ def _name_of(document: ManifestDocument, data: dict[str, Any], field: str) -> st
 def _refuse(document: ManifestDocument, pointer: str, message: str) -> NoReturn:
     line, column = document.position(pointer)
     raise BadManifest(
-        "missing-field", message, file=document.file, line=line, column=column, field=pointer or "/"
+        "missing-field",
+        message,
+        file=document.file,
+        line=line,
+        column=column,
+        field=dotted(pointer),
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube.workloads.groups import leader_worker_pods
+from kubectl_gpuadmit.kube.workloads.model import SUPPLIED_IMAGE
 from kubectl_gpuadmit.kube.workloads.reading import Reading
 
 _NIM_POD_FIELDS = (
@@ -54,6 +55,7 @@ def _nim(reading: Reading, at: str, role: str, base: str) -> None:
     resources = reading.mapping(f"{at}/resources")
     container: dict[str, Any] = {
         "name": f"{base}-ctr",
+        "image": SUPPLIED_IMAGE,
         "resources": resources,
         "volumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],
     }
@@ -151,7 +153,13 @@ def nim_cache(reading: Reading) -> None:
         reading.charge("persistentvolumeclaims")
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
-        "containers": [{"name": "nim-cache-ctr", "resources": reading.mapping("/spec/resources")}],
+        "containers": [
+            {
+                "name": "nim-cache-ctr",
+                "image": SUPPLIED_IMAGE,
+                "resources": reading.mapping("/spec/resources"),
+            }
+        ],
     }
     for field in ("nodeSelector", "tolerations", "runtimeClassName"):
         if reading.at(f"/spec/{field}") is not None:
@@ -251,7 +259,9 @@ def inference_deployment(reading: Reading) -> None:
     model = reading.text("/spec/modelName")
     fields = ("nodeSelector", "tolerations", "affinity", "priorityClassName", "runtimeClassName")
     spec = {k: reading.at(f"/spec/{k}") for k in fields if reading.at(f"/spec/{k}") is not None}
-    spec["containers"] = [{"name": "server", **reading.mapping("/spec/container")}]
+    spec["containers"] = [
+        {"name": "server", "image": SUPPLIED_IMAGE, **reading.mapping("/spec/container")}
+    ]
     reading.group(
         "",
         reading.count("/spec/replicas", 1),
