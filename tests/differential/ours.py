@@ -1,0 +1,187 @@
+"""Our own answers to a case, brought into the same shape as the referee's."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+import msgspec
+
+from kubectl_gpuadmit.admission import chain, quota, resource_lists
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube import quantity
+from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject, ObjectMeta, Pod
+from kubectl_gpuadmit.placement import message, place, preemption
+from kubectl_gpuadmit.placement.cycle import Cycle
+from kubectl_gpuadmit.verdict import Finding
+from tests.differential.vocabulary import Json
+
+NOW = dt.datetime(2026, 11, 29, 12, 0, 5, tzinfo=dt.UTC)
+ALL_KINDS = (
+    *KNOWN_KINDS,
+    *("CSIDriver", "CSIStorageCapacity", "ResourceSlice", "ResourceClaim", "DeviceClass", "DeviceTaintRule"),
+    *("Deployment", "ReplicaSet", "Job", "Service", "Secret", "VolumeAttributesClass", "ResourceClaimTemplate"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"),
+    *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration"),
+)
+
+
+def decode(document: Json) -> KubeObject:
+    known = KNOWN_KINDS.get(document["kind"])
+    if known is None:
+        return Generic(
+            apiVersion=document.get("apiVersion", ""),
+            metadata=msgspec.convert(document.get("metadata", {}), ObjectMeta),
+            realKind=document["kind"],
+            document=document,
+        )
+    return msgspec.convert(document, known)
+
+
+def cluster_of(case: Json) -> Cluster:
+    return Cluster.of([decode(document) for document in case["objects"]], known=ALL_KINDS)
+
+
+def asking(case: Json) -> Pod:
+    pod = decode({"kind": "Pod", "apiVersion": "v1", **case["pod"]})
+    assert isinstance(pod, Pod)
+    return pod
+
+
+# -- admission ----------------------------------------------------------------------------------------
+
+CHECKS = {
+    "namespace": "NamespaceLifecycle",
+    "limit-range": "LimitRanger",
+    "service-account": "ServiceAccount",
+    "priority": "Priority",
+    "runtime-class": "RuntimeClass",
+    "pod-security": "PodSecurity",
+    "invalid": "Validation",
+    "quota": "ResourceQuota",
+}
+
+
+def message_of(finding: Finding) -> str:
+    """The API server's own words, which the finding carries as its last piece of evidence."""
+    return str(finding.evidence[-1].observed)
+
+
+def admission(case: Json) -> Json:
+    """``unknown`` is true where we say that we cannot tell."""
+    cluster, pod = cluster_of(case), asking(case)
+    mutated = chain.mutate(pod, cluster)
+    validated = chain.validate(mutated.pod, cluster)
+    findings = [f for f in (*mutated.findings, *validated.findings) if f.level == "deny"]
+    unknowns = [u for u in (*mutated.unknowns, *validated.unknowns) if u.level != "audit"]
+    used: dict[str, dict[str, str]] = {}
+    if not findings:
+        ledger = quota.Ledger.of(cluster)
+        _, found, unsure = ledger.admit_pods(validated.pod, pod.namespace, 1)
+        findings += found
+        unknowns += [u for u in unsure if u.level != "audit"]
+        used = {
+            row.quota.name: {key: str(amount) for key, amount in row.used.items()}
+            for row in ledger.rows(pod.namespace)
+        }
+    answer: Json = {"allowed": not findings, "unknown": bool(unknowns), "pod": comparable(mutated.pod)}
+    if findings:
+        first = findings[0]
+        family = first.reason.split("/", 1)[0]
+        answer["check"] = CHECKS.get(family, first.reason)
+        if first.reason == "invalid/quantity" and "quantities must match" in first.detail:
+            answer["check"] = "Decode"
+        answer["texts"] = texts_of(answer["check"], message_of(first))
+    else:
+        answer["used"] = used
+    return answer
+
+
+def texts_of(check: str, message: str) -> list[str]:
+    """The single complaints of a message; their order within one message means nothing."""
+    bare = re.sub(r'^(pods|persistentvolumeclaims) "[^"]*" is forbidden: ', "", message)
+    bare = re.sub(r'^Pod "[^"]*" is invalid: ', "", bare)
+    if check == "LimitRanger" and bare.startswith("["):
+        return sorted(re.split(r", (?=minimum |maximum |\S+ max limit)", bare[1:-1]))
+    return [bare]
+
+
+def comparable(pod: Pod) -> Json:
+    """What both sides must agree on: spec, labels, annotations; quantities canonical, empty = absent."""
+    spec = tidy(msgspec.to_builtins(pod.spec))
+    return {
+        "spec": spec,
+        "labels": dict(pod.labels),
+        "annotations": dict(pod.annotations),
+    }
+
+
+TOKEN_VOLUME = "kube-api-access-"
+"""The ServiceAccount plugin mounts its token under a generated name; we do not follow that."""
+
+AMOUNTS = ("requests", "limits", "overhead", "sizeLimit")
+
+
+def tidy(value: Any, *, amounts: bool = False) -> Any:
+    if isinstance(value, dict):
+        kept = {}
+        for key, item in value.items():
+            item = tidy(item, amounts=amounts or key in AMOUNTS)
+            if key in ("volumes", "volumeMounts"):
+                item = [one for one in item or () if not one.get("name", "").startswith(TOKEN_VOLUME)]
+            if item not in (None, {}, [], "") and (key, item) != ("hostPort", 0):
+                kept[key] = item
+        return kept
+    if isinstance(value, list | tuple):
+        return [tidy(item, amounts=amounts) for item in value]
+    if amounts and isinstance(value, str | int | float):
+        try:
+            return str(resource_lists.read_one(value))
+        except quantity.QuantityError:
+            return str(value)
+    return value
+
+
+# -- placement and preemption ----------------------------------------------------------------------------
+
+
+def placement(case: Json) -> Json:
+    """Per node what the first filter says and what each filter says on its own."""
+    cluster, pod = cluster_of(case), asking(case)
+    cycle = Cycle(cluster, pod)
+    verdicts = place.node_verdicts(cluster, pod)
+    nodes: dict[str, Json] = {}
+    for verdict in verdicts:
+        name, reasons, permanent = message.first_refusal(verdict.shortfalls)
+        each: dict[str, Json] = {}
+        for shortfall in verdict.shortfalls:
+            if shortfall.code not in message.PREFILTER_CODES and shortfall.filter not in each:
+                own = tuple(s for s in verdict.shortfalls if s.filter == shortfall.filter
+                            and s.code not in message.PREFILTER_CODES)
+                _, texts, fixed = message.first_refusal(own)
+                each[shortfall.filter] = {"reasons": sorted(texts), "permanent": fixed}
+        nodes[verdict.node] = {
+            "fits": verdict.fits, "plugin": name, "reasons": sorted(reasons), "permanent": permanent, "each": each,
+        }
+    return {
+        "nodes": nodes,
+        "rejected": sorted({s.reason for s in cycle.rejections}),
+        "message": message.scheduler_message(verdicts, pod),
+        "unknown": any(u.level != "audit" for u in cycle.unknowns),
+    }
+
+
+def preempted(case: Json) -> Json:
+    cluster, pod = cluster_of(case), asking(case)
+    cycle = Cycle(cluster, pod)
+    tried = preemption.dry_run(cycle, cycle.verdicts(), now=NOW)
+    return {
+        "candidates": {
+            c.node: {"victims": [f"{v.namespace}/{v.name}" for v in c.victims], "violations": c.violations}
+            for c in tried.candidates
+        },
+        "chosen": tried.candidate.node if tried.candidate else "",
+        "message": tried.message,
+        "unknown": any(u.level != "audit" for u in cycle.unknowns),
+    }
