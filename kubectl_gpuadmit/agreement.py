@@ -93,14 +93,15 @@ def compared(verdict: Verdict, ours: Verdict, answer: ServerAnswer) -> Verdict:
     we_refuse = refused_by_kubernetes(ours)
     agrees = we_refuse != answer.allowed
     said = answer.message if not answer.allowed else "allowed"
+    short = "refused" if agrees and we_refuse else said
     by = _by_whom(answer.message)
     role = f" {answer.role}" if answer.role else ""
     evidence = [
-        Evidence("the API server", f"dry run of one{role} pod", said, None, "dryRun=All"),
+        Evidence("the API server", f"one more{role} pod", short, None, "dryRun=All"),
         Evidence(
             "this verdict",
-            "one pod more",
-            "denied: " + ", ".join(ours.blockers) if we_refuse else "allowed",
+            f"one more{role} pod",
+            "refused: " + ", ".join(ours.blockers) if we_refuse else "allowed",
             None,
             "kubectl gpu-admit",
         ),
@@ -110,16 +111,16 @@ def compared(verdict: Verdict, ours: Verdict, answer: ServerAnswer) -> Verdict:
         evidence.append(Evidence(by, "decided", "refused", None, "the API server's message"))
     if agrees:
         both = "refuse" if we_refuse else "admit"
-        detail = f"the API server and we both {both} one{role} pod" + (
+        detail = f"the API server and we both {both} one more{role} pod" + (
             f": {said}" if we_refuse else ""
         )
         reason, level = "live/server-agrees", "audit"
     else:
         whom = f" ({by})" if by else ""
         detail = (
-            f"the API server admits one{role} pod that we refuse by {', '.join(ours.blockers)}"
+            f"the API server admits one more{role} pod that we refuse by {', '.join(ours.blockers)}"
             if answer.allowed
-            else f"the API server refuses one{role} pod{whom}: {said}"
+            else f"the API server refuses one more{role} pod{whom}: {said}"
         )
         reason = "live/server-disagrees"
         level = "warn" if answer.allowed else "deny"

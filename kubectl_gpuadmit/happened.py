@@ -104,6 +104,7 @@ def placed(verdict: Verdict, history: History) -> bool:
 
 def plain_message(reason: str, message: str) -> str:
     """What a message of Kubernetes says, for a person: the one place where texts are read."""
+    message = message.removeprefix("(combined from similar events): ")
     return f"{reason}: {' '.join(message.split())}" if message else reason
 
 
@@ -210,6 +211,7 @@ def _has_event(history: History, reason: str) -> bool:
 
 def _nameless(message: str, subject: str) -> str:
     """The message without the names that are drawn anew for each pod, so that equal ones fold."""
+    message = message.removeprefix("(combined from similar events): ")
     text = re.sub(r"[pP]ods? \"?[a-z0-9][-a-z0-9.]*\"?", "pod", message)
     return text.replace(subject.partition(" ")[2], "…")
 

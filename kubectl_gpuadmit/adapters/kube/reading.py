@@ -207,7 +207,7 @@ def _absences(refused: Iterable[_Part]) -> Iterable[Absence]:
         role = f"a Role in {scope}" if scope else "a ClusterRole"
         yield Absence(
             kinds=kinds,
-            why=f"{who} may not list them {where}".rstrip(),
+            why=f"{who} may not list {plurals} {where}".rstrip(),
             hint=f'{role} would need: apiGroups: ["{group}"], resources: [{plurals}], verbs: [list]',
             stage="placement" if kinds[0] in _PLACEMENT else "admission",
         )
