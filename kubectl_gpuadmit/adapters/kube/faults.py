@@ -10,87 +10,111 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.errors import Unanswerable
 
-_TABLE: dict[str, tuple[str, str, str]] = {
+class _Known(Struct, frozen=True):
+    """One row: what our error says."""
+
+    ref: str
+    message: str
+    hint: str
+
+
+_TABLE: dict[str, _Known] = {
     # name of the exception's class or of one of its bases: (ref, message, hint); the first of the
     # class's own order counts. {host} and {why} are filled in.
-    "NameResolutionError": (
-        "unreachable",
-        "the name of the API server {host} cannot be resolved",
-        "check server: in the kubeconfig, your VPN and DNS",
+    "NameResolutionError": _Known(
+        ref="unreachable",
+        message="the name of the API server {host} cannot be resolved",
+        hint="check server: in the kubeconfig, your VPN and DNS",
     ),
-    "ConnectTimeoutError": (
-        "unreachable",
-        "the API server {host} does not answer",
-        "check your VPN and firewall; --request-timeout waits longer",
+    "ConnectTimeoutError": _Known(
+        ref="unreachable",
+        message="the API server {host} does not answer",
+        hint="check your VPN and firewall; --request-timeout waits longer",
     ),
-    "NewConnectionError": (
-        "unreachable",
-        "the API server {host} cannot be reached: {why}",
-        "is the cluster up? kubectl cluster-info",
+    "NewConnectionError": _Known(
+        ref="unreachable",
+        message="the API server {host} cannot be reached: {why}",
+        hint="is the cluster up? kubectl cluster-info",
     ),
-    "ProxyError": (
-        "unreachable",
-        "the proxy on the way to {host} does not let us through: {why}",
-        "check HTTPS_PROXY, NO_PROXY and proxy-url: in the kubeconfig",
+    "ProxyError": _Known(
+        ref="unreachable",
+        message="the proxy on the way to {host} does not let us through: {why}",
+        hint="check HTTPS_PROXY, NO_PROXY and proxy-url: in the kubeconfig",
     ),
-    "ReadTimeoutError": (
-        "timed-out",
-        "the API server {host} took too long to answer",
-        "--request-timeout 5m waits longer",
+    "ReadTimeoutError": _Known(
+        ref="timed-out",
+        message="the API server {host} took too long to answer",
+        hint="--request-timeout 5m waits longer",
     ),
-    "SSLError": (
-        "tls-failed",
-        "no trusted connection to {host}: {why}",
-        "check certificate-authority and server: in the kubeconfig",
+    "SSLError": _Known(
+        ref="tls-failed",
+        message="no trusted connection to {host}: {why}",
+        hint="check certificate-authority and server: in the kubeconfig",
     ),
-    "ProtocolError": (
-        "connection-broken",
-        "the connection to {host} broke off: {why}",
-        "try again; a proxy or load balancer may be closing it",
+    "ProtocolError": _Known(
+        ref="connection-broken",
+        message="the connection to {host} broke off: {why}",
+        hint="try again; a proxy or load balancer may be closing it",
     ),
-    "IncompleteRead": (
-        "connection-broken",
-        "the connection to {host} broke off in the middle of an answer",
-        "try again; a proxy or load balancer may be closing it",
+    "IncompleteRead": _Known(
+        ref="connection-broken",
+        message="the connection to {host} broke off in the middle of an answer",
+        hint="try again; a proxy or load balancer may be closing it",
     ),
-    "DecodeError": (
-        "garbled-reply",
-        "the answer of {host} cannot be unpacked",
-        "does a proxy change answers on the way?",
+    "DecodeError": _Known(
+        ref="garbled-reply",
+        message="the answer of {host} cannot be unpacked",
+        hint="does a proxy change answers on the way?",
     ),
-    "LocationParseError": (
-        "bad-kubeconfig",
-        "server: {host} is no address",
-        "write https://HOST:PORT",
+    "LocationParseError": _Known(
+        ref="bad-kubeconfig",
+        message="server: {host} is no address",
+        hint="write https://HOST:PORT",
     ),
-    "LocationValueError": (
-        "bad-kubeconfig",
-        "server: {host} is no address",
-        "write https://HOST:PORT",
+    "LocationValueError": _Known(
+        ref="bad-kubeconfig",
+        message="server: {host} is no address",
+        hint="write https://HOST:PORT",
     ),
-    "HTTPError": ("unreachable", "talking to {host} failed: {why}", "kubectl cluster-info"),
+    "HTTPError": _Known(
+        ref="unreachable",
+        message="talking to {host} failed: {why}",
+        hint="kubectl cluster-info",
+    ),
 }
 
-_REPLIES: dict[int, tuple[str, str, str]] = {
+_REPLIES: dict[int, _Known] = {
     # HTTP status: (ref, message, hint); {what} is what was asked for.
-    401: (
-        "unauthorized",
-        "the API server does not accept these credentials",
-        "log in again; kubectl auth whoami says who you are",
+    401: _Known(
+        ref="unauthorized",
+        message="the API server does not accept these credentials",
+        hint="log in again; kubectl auth whoami says who you are",
     ),
-    403: ("forbidden", "{what}: {said}", "ask for the right, or name another --context or --as"),
-    404: ("not-served", "the API server does not know {what}", "is this the right cluster?"),
-    410: (
-        "list-expired",
-        "the list of {what} changed faster than it could be read",
-        "try again, or narrow it with -n",
+    403: _Known(
+        ref="forbidden",
+        message="{what}: {said}",
+        hint="ask for the right, or name another --context or --as",
     ),
-    429: (
-        "throttled",
-        "the API server is too busy: it refused {what} again and again",
-        "try again later",
+    404: _Known(
+        ref="not-served",
+        message="the API server does not know {what}",
+        hint="is this the right cluster?",
     ),
-    500: ("server-error", "the API server failed at {what}: {said}", "try again; ask who runs it"),
+    410: _Known(
+        ref="list-expired",
+        message="the list of {what} changed faster than it could be read",
+        hint="try again, or narrow it with -n",
+    ),
+    429: _Known(
+        ref="throttled",
+        message="the API server is too busy: it refused {what} again and again",
+        hint="try again later",
+    ),
+    500: _Known(
+        ref="server-error",
+        message="the API server failed at {what}: {said}",
+        hint="try again; ask who runs it",
+    ),
 }
 
 BUSY = (429, 500, 502, 503, 504)
@@ -152,16 +176,16 @@ def error_of(problem: Exception, *, host: str) -> Unanswerable | None:
     if isinstance(problem, HttpStatus):
         status = problem.status
         known = status if status in _REPLIES else 500
-        ref, message, hint = _REPLIES[known]
-        said = problem.message
-        return Unanswerable(ref, message.format(what=problem.what or "this", said=said), hint=hint)
+        row = _REPLIES[known]
+        message = row.message.format(what=problem.what or "this", said=problem.message)
+        return Unanswerable(row.ref, message, hint=row.hint)
     for base in type(problem).__mro__:
         if base.__name__ in _TABLE:
-            ref, message, hint = _TABLE[base.__name__]
-            why = _why(problem)
-            if ref == "tls-failed" and "expired" in why:
+            row = _TABLE[base.__name__]
+            why, hint = _why(problem), row.hint
+            if row.ref == "tls-failed" and "expired" in why:
                 hint = "the API server's certificate has run out: ask who runs the cluster"
-            return Unanswerable(ref, message.format(host=host, why=why), hint=hint)
+            return Unanswerable(row.ref, row.message.format(host=host, why=why), hint=hint)
     return None
 
 
