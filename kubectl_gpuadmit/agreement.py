@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit.happened import refused_by_kubernetes
+from kubectl_gpuadmit.happened import by_whom, refused_by_kubernetes
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
-from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown, Verdict
+from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Unknown, Verdict
 
 REASONS: dict[str, str] = {
     "live/server-agrees": (
         "The API server, asked by a dry run of the pod, answers as the verdict does"
+    ),
+    "live/server-refuses": (
+        "A webhook or an admission policy refuses the pod, as a dry run shows; what it would say cannot "
+        "be told from the objects alone; do as its message says, or ask who runs it"
     ),
     "live/server-disagrees": (
         "The API server answers a dry run of the pod otherwise than we do; believe it, and report a "
@@ -27,13 +30,10 @@ _CHILD = {
     "JobSet": ("batch/v1", "Job"),
     "LeaderWorkerSet": ("apps/v1", "StatefulSet"),
 }
+_ANSWERED = ("admission/webhook", "admission/policy", "admission/pod-security")
+"""Unknowns of admission that the API server's answer settles."""
+
 _NO_UID = "00000000-0000-0000-0000-000000000000"
-_WEBHOOK = re.compile(
-    r'(?:admission webhook|calling webhook|webhook) "([^"]+)"|'
-    r"(?:ValidatingAdmissionPolicy|policy) '([^']+)'"
-)
-
-
 class ServerAnswer(Struct, frozen=True):
     """What the API server said to one pod."""
 
@@ -92,56 +92,41 @@ def compared(verdict: Verdict, ours: Verdict, answer: ServerAnswer) -> Verdict:
         return structs.replace(verdict, unknowns=(*verdict.unknowns, unknown))
     we_refuse = refused_by_kubernetes(ours)
     agrees = we_refuse != answer.allowed
-    said = answer.message if not answer.allowed else "allowed"
-    short = "refused" if agrees and we_refuse else said
-    by = _by_whom(answer.message)
-    role = f" {answer.role}" if answer.role else ""
-    evidence = [
-        Evidence("the API server", f"one more{role} pod", short, None, "dryRun=All"),
-        Evidence(
-            "this verdict",
-            f"one more{role} pod",
-            "refused: " + ", ".join(ours.blockers) if we_refuse else "allowed",
-            None,
-            "kubectl gpu-admit",
-        ),
-        *(Evidence("the API server", "warns", text, None, "dryRun=All") for text in answer.warnings),
-    ]
-    if by:
-        evidence.append(Evidence(by, "decided", "refused", None, "the API server's message"))
+    by = "" if answer.allowed else by_whom(answer.message)
+    pod = f"one more {answer.role} pod" if answer.role else "one more pod"
+    we = "refused: " + ", ".join(ours.blockers) if we_refuse else "allowed"
+    theirs = "allowed" if answer.allowed else "refused" if agrees else answer.message
+    level: Level
     if agrees:
-        both = "refuse" if we_refuse else "admit"
-        detail = f"the API server and we both {both} one more{role} pod" + (
-            f": {said}" if we_refuse else ""
-        )
         reason, level = "live/server-agrees", "audit"
+        both = f"refuse {pod}: {answer.message}" if we_refuse else f"admit {pod}"
+        detail = f"the API server and we both {both}"
+    elif answer.allowed:
+        reason, level = "live/server-disagrees", "warn"
+        detail = f"the API server admits {pod}, which we refuse by {', '.join(ours.blockers)}"
     else:
-        whom = f" ({by})" if by else ""
-        detail = (
-            f"the API server admits one more{role} pod that we refuse by {', '.join(ours.blockers)}"
-            if answer.allowed
-            else f"the API server refuses one more{role} pod{whom}: {said}"
-        )
-        reason = "live/server-disagrees"
-        level = "warn" if answer.allowed else "deny"
+        reason, level = "live/server-refuses" if by else "live/server-disagrees", "deny"
+        detail = f"the API server refuses {pod}: {answer.message}"
     finding = Finding(
         reason=reason,
         detail=detail,
-        evidence=tuple(evidence),
+        evidence=(
+            *([Evidence(by, "refused by", by, None, "the API server's message")] if by else []),
+            Evidence("the API server", "the API server says", theirs, None, "dryRun=All"),
+            Evidence("this verdict", "we say", we, None, "kubectl gpu-admit"),
+            *(
+                Evidence("the API server", "it warns", text, None, "dryRun=All")
+                for text in answer.warnings
+            ),
+        ),
         rule="live",
-        level=level,  # type: ignore[arg-type]
+        level=level,
     )
-    denied = level == "deny"
+    blockers = (reason, *verdict.blockers) if level == "deny" else verdict.blockers
     return structs.replace(
         verdict,
         findings=(*verdict.findings, finding),
-        admission="denied" if denied else verdict.admission,
-        blockers=tuple(dict.fromkeys((reason, *verdict.blockers))) if denied else verdict.blockers,
+        unknowns=tuple(u for u in verdict.unknowns if u.rule not in _ANSWERED),
+        admission="denied" if level == "deny" else verdict.admission,
+        blockers=tuple(dict.fromkeys(blockers)),
     )
-
-
-def _by_whom(message: str) -> str:
-    found = _WEBHOOK.search(message)
-    if not found:
-        return ""
-    return f"webhook {found[1]}" if found[1] else f"policy {found[2]}"

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.rule import REGISTRY
-from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown, Verdict
+from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Unknown, Verdict
 
 REASONS: dict[str, str] = {
     "live/not-created": (
@@ -55,6 +55,13 @@ KUBELET = re.compile(
     r"PodLevelResources\w*|AppArmor|SysctlForbidden|Unsupported\w*|InvalidNodeInfo|"
     r"ResourceExhausted|PodFeatureUnsupported"
 )
+FRESH_SECONDS = 20 * 60
+"""A controller tries again at least this often: an older refusal says nothing about now."""
+
+_FOREIGN = re.compile(
+    r'(?:admission webhook|calling webhook|webhook) "([^"]+)"|'
+    r"(?:ValidatingAdmissionPolicy|policy) '([^']+)'"
+)
 _NOT_MOUNTED = ("FailedMount", "FailedAttachVolume", "FailedResourceClaimCreation")
 _NO_FAULT = ("ContainerCreating", "PodInitializing")
 
@@ -85,16 +92,42 @@ class _Told(Struct):
 
 def with_history(verdict: Verdict, history: History, *, now: dt.datetime) -> Verdict:
     """The verdict with what happened added: at level warn what keeps pods from running, at audit
-    the rest. Its answers stay the engine's."""
+    the rest.
+
+    Its answers stay the engine's but for one: a fresh refusal by a webhook or an admission policy,
+    which cannot be told from objects, is a refusal.
+    """
     told = list(_told(history))
-    found = [_finding(one, now) for one in told]
+    decisive = [] if placed(verdict, history) else [o for o in told if _decides(o, verdict, now)]
+    found = [_finding(one, now, level="deny" if one in decisive else "warn") for one in told]
     found += _state(history, verdict)
-    found += _disagreements(told, verdict, history)
+    found += _disagreements([one for one in told if one not in decisive], verdict, history)
+    blockers = (*(one.reason for one in decisive), *verdict.blockers)
     return structs.replace(
         verdict,
+        admission="denied" if decisive else verdict.admission,
+        blockers=tuple(dict.fromkeys(blockers)),
         findings=(*verdict.findings, *found),
         unknowns=(*verdict.unknowns, *history.unknowns),
     )
+
+
+def _decides(one: _Told, verdict: Verdict, now: dt.datetime) -> bool:
+    return (
+        one.reason == "live/not-created"
+        and verdict.admission in ("admitted", "mutated")
+        and bool(by_whom(one.message))
+        and (age := _seconds_since(one.last, now)) is not None
+        and age < FRESH_SECONDS
+    )
+
+
+def by_whom(message: str) -> str:
+    """``webhook gate.corp.example`` or ``policy p``, if a foreign one refuses in this message."""
+    found = _FOREIGN.search(message)
+    if not found:
+        return ""
+    return f"webhook {found[1]}" if found[1] else f"policy {found[2]}"
 
 
 def placed(verdict: Verdict, history: History) -> bool:
@@ -239,28 +272,36 @@ def _when(event: dict[str, Any]) -> str:
 # -- findings --------------------------------------------------------------------------------------
 
 
-def _finding(one: _Told, now: dt.datetime) -> Finding:
+def _finding(one: _Told, now: dt.datetime, *, level: Level) -> Finding:
     count = len(one.subjects)
     whose = one.subjects[0] if count == 1 else f"{count} pods, such as {one.subjects[-1]}"
-    often = f" ({one.times} times)" if one.times > count else ""
+    often = [f"{one.times} times"] if one.times > count else []
+    often += [ago] if (ago := _ago(one.last, now)) else []
+    when = f" ({', '.join(often)})" if often else ""
     return Finding(
         reason=one.reason,
-        detail=f"{whose}{often}: {plain_message(one.what, one.message)}",
+        detail=f"{whose}{when}: {plain_message(one.what, one.message)}",
         evidence=tuple(
-            Evidence(subject, one.what, one.times if count == 1 else 1, 0, _ago(one.last, now))
+            Evidence(subject, one.what, one.times if count == 1 else 1, None, ago)
             for subject in one.subjects[:3]
         ),
         permanent=False,
         rule="live",
-        level="warn",
+        level=level,
     )
 
 
-def _ago(last: str, now: dt.datetime) -> str:
+def _seconds_since(last: str, now: dt.datetime) -> int | None:
     try:
-        seconds = int((now - times.parse_instant(last)).total_seconds())
+        return int((now - times.parse_instant(last)).total_seconds())
     except times.TimeError:
-        return "event"
+        return None
+
+
+def _ago(last: str, now: dt.datetime) -> str:
+    seconds = _seconds_since(last, now)
+    if seconds is None:
+        return ""
     if seconds < 120:
         return f"last {max(seconds, 0)} s ago"
     return f"last {seconds // 60} min ago" if seconds < 7200 else f"last {seconds // 3600} h ago"

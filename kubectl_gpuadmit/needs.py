@@ -72,6 +72,7 @@ def needs(
                 "StorageClass",
                 "CSINode",
                 "CSIDriver",
+                "CSIStorageCapacity",
             )
         ]
     if any(pod.spec.resourceClaims for pod in pods):

@@ -74,6 +74,7 @@ BUILT_IN: dict[str, Resource] = {
         Resource("StorageClass", "storageclasses", "storage.k8s.io", namespaced=False),
         Resource("CSINode", "csinodes", "storage.k8s.io", namespaced=False),
         Resource("CSIDriver", "csidrivers", "storage.k8s.io", namespaced=False),
+        Resource("CSIStorageCapacity", "csistoragecapacities", "storage.k8s.io"),
         Resource("RuntimeClass", "runtimeclasses", "node.k8s.io", namespaced=False),
         Resource("DeviceClass", "deviceclasses", "resource.k8s.io", _DRA, namespaced=False),
         Resource("ResourceSlice", "resourceslices", "resource.k8s.io", _DRA, namespaced=False),
