@@ -118,9 +118,11 @@ def evaluate(
     )
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace)
     budget = remedies.Budget.for_cluster(cluster)
+    unsearched = 0
     for item in items:
         verdict, after = judge(item.workload, state, terms)
         if with_remedies and remedies.wanted(verdict):
+            unsearched += budget.left <= 0
             case = Case(item.document, item.workload, verdict, state, terms)
             found = remedies.search(case, namespace, budget)
             verdict = structs.replace(verdict, remedies=found)
@@ -132,6 +134,7 @@ def evaluate(
         workloads=tuple(verdicts),
         skipped=tuple(skipped),
         policy=policy.name,
+        unsearched=unsearched,
         asked=_asked(items, policy),
     )
 

@@ -29,18 +29,30 @@ def replaced_by(workload: Workload, cluster: Cluster) -> tuple[Pod, ...]:
     starts with the workload's name and is followed by one more part.
     """
     ref = workload.ref
-    pods = cluster.pods_in(ref.namespace)
     if ref.kind == "Pod":
-        return tuple(pod for pod in pods if pod.name == ref.name and not is_terminal(pod))
-    child = _THROUGH_CHILDREN.get(ref.kind)
-    return tuple(
-        pod
-        for pod in pods
-        for owner in pod.metadata.ownerReferences or ()
-        if owner.controller
-        and (
-            (owner.kind == ref.kind and owner.name == ref.name)
-            or (owner.kind == child and owner.name.rpartition("-")[0] == ref.name)
-        )
-        and not is_terminal(pod)
-    )
+        found = [pod for pod in cluster.pods_in(ref.namespace) if pod.name == ref.name]
+    else:
+        owned = _by_owner(cluster, ref.namespace)
+        child = _THROUGH_CHILDREN.get(ref.kind, "")
+        found = [*owned.get((ref.kind, ref.name), ()), *owned.get((child, ref.name, "-"), ())]
+    return tuple(pod for pod in found if not is_terminal(pod))
+
+
+def _by_owner(cluster: Cluster, namespace: str) -> dict[tuple[str, ...], list[Pod]]:
+    """(kind, name) of the controlling owner -> pods; (kind, name, "-") where a part follows the
+    name. Pods that have come since the last question are added: a run asks for each workload."""
+    pods = cluster.pods_in(namespace)
+    key = ("by owner", namespace)
+    seen: tuple[Pod, ...]
+    index: dict[tuple[str, ...], list[Pod]]
+    seen, index = cluster.pod_memo.get(key, ((), {}))
+    if pods[: len(seen)] != seen:
+        seen, index = (), {}
+    for pod in pods[len(seen) :]:
+        for owner in pod.metadata.ownerReferences or ():
+            if owner.controller:
+                index.setdefault((owner.kind, owner.name), []).append(pod)
+                stem = owner.name.rpartition("-")[0]
+                index.setdefault((owner.kind, stem, "-"), []).append(pod)
+    cluster.pod_memo[key] = (pods, index)
+    return index

@@ -40,7 +40,7 @@ class Budget(Struct):
     @classmethod
     def for_cluster(cls, cluster: Cluster) -> Budget:
         per_workload = max(16, min(80, 40_000 // max(1, len(cluster.nodes))))
-        return cls(per_workload=per_workload, left=per_workload * 12)
+        return cls(per_workload=per_workload, left=per_workload * 6)
 
 
 def wanted(verdict: Verdict) -> bool:
@@ -58,6 +58,8 @@ def search(
     Tried in ``case.before``, the state that the workload met. Changes that contain a remedy
     already found are not tried: they would be larger.
     """
+    if budget.left <= 0:
+        return ()
     candidates = _distinct(case, proposals.for_verdict(case))
     found: list[tuple[frozenset[int], Remedy]] = []
     tries = min(budget.per_workload, budget.left)

@@ -243,5 +243,7 @@ class Report(Struct, frozen=True):
     workloads: tuple[Verdict, ...]
     skipped: tuple[Skipped, ...] = ()
     policy: str = ""
+    unsearched: int = 0
+    """Workloads at the end for which no remedy was looked for: a run has a bounded budget."""
     asked: tuple[str, ...] | None = None
     """Rules that were asked of at least one workload; None where nobody counted."""

@@ -191,6 +191,11 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
         total[name] = total.get(name, 0) + amount
 
 
+_MEMO: dict[int, tuple[Pod, tuple[str, ...], dict[str, int]]] = {}
+_MEMO_SIZE = 512
+"""Every rule asks the same of the pod in hand: the last few answers, by identity."""
+
+
 def pod_gpus(pod: Pod, patterns: Sequence[str] = DEFAULT) -> dict[str, int]:
     """GPU resource -> amount that one such pod books, sorted by name; ``{}`` for none.
 
@@ -199,6 +204,15 @@ def pod_gpus(pod: Pod, patterns: Sequence[str] = DEFAULT) -> dict[str, int]:
     (``aliyun.com/gpu-mem``) appear in their own unit.
     """
     chosen = tuple(patterns)
+    known = _MEMO.get(id(pod))
+    if known is None or known[0] is not pod or known[1] != chosen:
+        if len(_MEMO) >= _MEMO_SIZE:
+            _MEMO.clear()
+        known = _MEMO[id(pod)] = (pod, chosen, _pod_gpus(pod, chosen))
+    return dict(known[2])
+
+
+def _pod_gpus(pod: Pod, chosen: tuple[str, ...]) -> dict[str, int]:
     found = _booked(pod, lambda name: is_gpu(name, chosen))
     annotations = pod.annotations
     if not any(key in annotations for key in ("gpu-fraction", "gpu-memory")) or found:

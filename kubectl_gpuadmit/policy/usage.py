@@ -17,9 +17,12 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.json import encode
+
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import gpus, selectors, times
 from kubectl_gpuadmit.kube.objects import Generic, Pod
+from kubectl_gpuadmit.kube.pods import is_terminal
 from kubectl_gpuadmit.kube.workloads import Workload
 from kubectl_gpuadmit.policy.model import Policy
 
@@ -199,8 +202,22 @@ def decayed_percent(
     return total / weight if weight else None
 
 
-def admitted_nodes(cluster: Cluster, pod: Pod) -> Iterator[NodeInfo]:
-    """Nodes that the pod's nodeName, node selector and required affinity leave open, by name."""
+def admitted_nodes(cluster: Cluster, pod: Pod) -> tuple[NodeInfo, ...]:
+    """Nodes that the pod's nodeName, node selector and required affinity leave open, by name.
+
+    Which they are depends on Node objects alone and is worked out once for each such choice.
+    """
+    spec = pod.spec
+    affinity = spec.affinity and spec.affinity.nodeAffinity
+    key = encode(("admitted nodes", spec.nodeName, spec.nodeSelector, affinity))
+    names: tuple[str, ...] | None = cluster.static_memo.get(key)
+    if names is None:
+        names = tuple(_admitted(cluster, pod))
+        cluster.static_memo[key] = names
+    return tuple(cluster.nodes[name] for name in names)
+
+
+def _admitted(cluster: Cluster, pod: Pod) -> Iterator[str]:
     spec = pod.spec
     required = selectors.required_terms(spec.affinity)
     chosen = (spec.nodeSelector or {}).items()
@@ -210,4 +227,31 @@ def admitted_nodes(cluster: Cluster, pod: Pod) -> Iterator[NodeInfo]:
         if chosen <= node.labels.items() and (
             required is None or selectors.node_selector_matches(required, node.labels, node.name)
         ):
-            yield node
+            yield node.name
+
+
+class GpuPods(NamedTuple):
+    """Pods that use GPUs, of those that are not over."""
+
+    pods: int
+    devices: int
+    waiting: int
+
+
+def gpu_pods_of(cluster: Cluster, namespace: str, patterns: Sequence[str]) -> GpuPods:
+    """Those of one namespace. Pods that have come since the last question are added to its answer,
+    so that a run of a thousand workloads does not count the whole namespace a thousand times."""
+    pods = cluster.pods_in(namespace)
+    key = ("gpu pods", namespace, patterns)
+    seen: tuple[Pod, ...]
+    found: GpuPods
+    seen, found = cluster.pod_memo.get(key, ((), GpuPods(0, 0, 0)))
+    if pods[: len(seen)] != seen:
+        seen, found = (), GpuPods(0, 0, 0)
+    for pod in pods[len(seen) :]:
+        taken = booking(cluster, pod, patterns)
+        if taken.uses and not is_terminal(pod):
+            waits = 0 if pod.spec.nodeName else 1
+            found = GpuPods(found.pods + 1, found.devices + taken.devices, found.waiting + waits)
+    cluster.pod_memo[key] = (pods, found)
+    return found

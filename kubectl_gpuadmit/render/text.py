@@ -153,7 +153,9 @@ def _running(page: Page, verdict: Verdict) -> None:
     if verdict.running == "not-a-model":
         return
     mark = {"fits": "ok", "exceeds": "no", "unknown": "unknown"}[verdict.running]
-    detail = _missing(verdict, "running") if verdict.running == "unknown" else ""
+    detail = ""
+    if verdict.running == "unknown":
+        detail = _missing(verdict, "running") or "memory fit is not judged by this version"
     _status(page, "running", mark, verdict.running, detail)
 
 
@@ -287,6 +289,10 @@ def rests_on(page: Page, report: Report) -> None:
     page.block(
         [("Rests on  ", BOLD)], f"{wording.source(report.source)} · {policy}", indent=10, style=DIM
     )  # fmt: skip
+    if report.unsearched:
+        which = "last one" if report.unsearched == 1 else f"last {report.unsearched:,}"
+        said = f"of what is refused or waits, the {which} got no search for remedies: explain it"
+        page.block([("Remedies  ", BOLD)], said, indent=10, style=DIM)
 
 
 def others(page: Page, report: Report) -> None:

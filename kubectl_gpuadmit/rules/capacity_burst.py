@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import is_terminal
-from kubectl_gpuadmit.policy.usage import asked_of, booking, uses_gpus
+from kubectl_gpuadmit.policy.usage import GpuPods, asked_of, booking, gpu_pods_of, uses_gpus
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 
@@ -48,24 +47,20 @@ def capacity_burst(
     owner = ask.pod.labels.get(owner_label, "") if owner_label else ""
     whose = f"{owner_label} {owner}" if owner else f"namespace {ask.namespace}"
 
-    def same(pod: Pod) -> bool:
-        return not owner or pod.labels.get(owner_label) == owner
-
-    others = [
-        pod
-        for pod in cluster.pods(None if owner else ask.namespace)
-        if same(pod) and not is_terminal(pod) and booking(cluster, pod, patterns).uses
-    ]
-    held = sum(booking(cluster, pod, patterns).devices for pod in others)
-    waiting = sum(1 for pod in others if not pod.spec.nodeName)
+    there = (
+        _of_owner(cluster, owner_label, owner, patterns)
+        if owner
+        else gpu_pods_of(cluster, ask.namespace, patterns)
+    )
     clear = True
     for reason, what, new, old, limit in (
-        ("capacity/too-many-pods", "GPU pods", pods, len(others), max_pods),
-        ("capacity/too-many-gpus", "GPUs", total, held, max_gpus),
+        ("capacity/too-many-pods", "GPU pods", pods, there.pods, max_pods),
+        ("capacity/too-many-gpus", "GPUs", total, there.devices, max_gpus),
     ):
         if limit and old + new > limit:
             clear = False
-            pending = f", {waiting} of them waiting" if waiting and what == "GPU pods" else ""
+            counts_pods = what == "GPU pods" and there.waiting
+            pending = f", {there.waiting} of them waiting" if counts_pods else ""
             yield Finding(
                 reason=reason,
                 detail=f"{whose} would have {old + new} {what}, may have {limit}: "
@@ -77,3 +72,17 @@ def capacity_burst(
             )
     if clear and not cluster.knows("Pod"):
         yield Unknown(rule="capacity/burst", missing=f"GPU pods of {whose}: no Pod objects given")
+
+
+def _of_owner(cluster: Cluster, label: str, owner: str, patterns: tuple[str, ...]) -> GpuPods:
+    taken = [
+        (pod, booking(cluster, pod, patterns))
+        for pod in cluster.pods()
+        if pod.labels.get(label) == owner and not is_terminal(pod)
+    ]
+    using = [(pod, took) for pod, took in taken if took.uses]
+    return GpuPods(
+        len(using),
+        sum(took.devices for _, took in using),
+        sum(1 for pod, _ in using if not pod.spec.nodeName),
+    )

@@ -25,7 +25,6 @@ def spec_bare_gpu_key(ask: Ask, cluster: Cluster) -> Iterator[Found]:
 
     The full name is taken from what the nodes advertise, else it is ``nvidia.com/gpu``.
     """
-    full = _likely(ask, cluster)
     for field in ("initContainers", "containers"):
         for index, container in enumerate(getattr(ask.pod.spec, field) or ()):
             resources = container.resources
@@ -35,6 +34,7 @@ def spec_bare_gpu_key(ask: Ask, cluster: Cluster) -> Iterator[Found]:
             for name in asked:
                 if "/" in name or "gpu" not in name.lower():
                     continue
+                full = _likely(cluster)
                 at = f"/spec/{field}/{index}"
                 part = "limits" if name in (resources.limits or {}) else "requests"
                 ops = amounts.renamed(ask.group.template, at, name, full)
@@ -53,7 +53,7 @@ def spec_bare_gpu_key(ask: Ask, cluster: Cluster) -> Iterator[Found]:
                 )
 
 
-def _likely(ask: Ask, cluster: Cluster) -> str:
+def _likely(cluster: Cluster) -> str:
     """The whole-GPU resource that most nodes advertise."""
     counts: dict[str, int] = {}
     for node in cluster.nodes.values():

@@ -31,10 +31,14 @@ def spec_nodes_without_gpu(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     if not (spec.nodeSelector or spec.affinity or spec.nodeName):
         return
     wanted = gpus.pod_gpus(ask.pod, ask.policy.gpu_patterns)
-    chosen = list(admitted_nodes(cluster, ask.pod)) if wanted else []
+    if not wanted:
+        return
+    chosen = admitted_nodes(cluster, ask.pod)
     for name in wanted:
+        if not chosen or any(node.allocatable.get(name) for node in chosen):
+            continue
         have = [node for node in cluster.nodes.values() if node.allocatable.get(name)]
-        if not chosen or not have or any(node.allocatable.get(name) for node in chosen):
+        if not have:
             continue
         others = sorted(
             {
