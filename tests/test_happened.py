@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from given import given
+from tests.given import given
 from msgspec import structs
 
 from kubectl_gpuadmit import rules

@@ -17,7 +17,14 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.quantity import QuantityError
 from kubectl_gpuadmit.kube.resource_names import is_extended
-from kubectl_gpuadmit.placement import explain, preemption, static, suggest, waiting
+from kubectl_gpuadmit.placement import (
+    explain,
+    named_node,
+    preemption,
+    static,
+    suggest,
+    waiting,
+)
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import scheduling_gates
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
@@ -28,6 +35,7 @@ from kubectl_gpuadmit.verdict import (
     Level,
     NodeVerdict,
     Placement,
+    Shortfall,
     Unknown,
 )
 
@@ -89,6 +97,8 @@ def place(
     except QuantityError as problem:
         missing = _unknown(f"requests of the pod: {problem}")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
+    if pod.spec.nodeName in fork.nodes:
+        return _past_the_scheduler(cluster, cycle, count, names)
     verdicts = cycle.verdicts()
     places: list[str] = []
     for i in range(count):
@@ -111,6 +121,34 @@ def place(
         modelled = tuple(structs.replace(f, fidelity="modelled") for f in placed.findings)
         placed = structs.replace(placed, findings=modelled)
     return structs.replace(_gated(cluster, pod, placed), asked=count, decided_by=decided_by)
+
+
+def _past_the_scheduler(
+    cluster: Cluster, cycle: Cycle, count: int, names: Sequence[str] | None
+) -> Placed:
+    """The pods name their node: nobody chooses, nobody preempts, and its kubelet decides."""
+    node = cycle.pod.spec.nodeName or ""
+    before = tuple(v for v in cycle.verdicts() if v.node != node)
+    refused: tuple[Shortfall, ...] = ()
+    placed = 0
+    while placed < count and not refused:
+        refused = named_node.refusals(cycle, cycle.cluster.nodes[node])
+        if not refused:
+            cycle.assume(bound(cycle.pod, pod_name(cycle.pod, names, placed), node))
+            placed += 1
+    info = cycle.cluster.nodes[node]
+    found = named_node.findings(info, refused, placed=placed, count=count)
+    own = NodeVerdict(node, not refused, refused)
+    return Placed(
+        (node,) * placed,
+        tuple(sorted((*before, own), key=lambda verdict: verdict.node)),
+        cycle.cluster,
+        "never" if refused else "fits",
+        tuple(structs.replace(finding, fidelity="modelled") for finding in found),
+        unknowns=_unseen(cluster, cycle),
+        decided_by=f"the kubelet of {node}",
+        asked=count,
+    )
 
 
 def _refused(
@@ -185,7 +223,7 @@ def _gated(cluster: Cluster, pod: Pod, placed: Placed) -> Placed:
             f"it is tried once its scheduling gates are removed: {', '.join(gates)}",
             *placed.waits_for,
         ),
-        message=scheduling_gates.message(pod),
+        message=scheduling_gates.MESSAGE,
     )
 
 

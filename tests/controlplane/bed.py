@@ -32,6 +32,12 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
+OFF = (
+    "node-lifecycle-controller",
+    "kube-apiserver-serving-clustertrustbundle-publisher-controller",  # wants a CA to publish
+)
+"""Controllers that do not run."""
+
 RBAC = "rbac.authorization.k8s.io"
 USERS = {"admin": "system:masters", "developer": "developers", "stranger": "strangers"}
 """Who can log in, and the group; ``developer`` may do what ``allow`` says, ``stranger`` nothing."""
@@ -190,7 +196,7 @@ class ControlPlane:
         self._run(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig}",
-            "--controllers=*,-node-lifecycle-controller",
+            f"--controllers=*,{','.join('-' + name for name in OFF)}",
             "--leader-elect=false",
             "--kube-api-qps=2000",
             "--kube-api-burst=4000",

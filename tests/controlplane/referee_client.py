@@ -26,7 +26,10 @@ class Referee:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -39,7 +42,7 @@ class Referee:
         return next(iter(self.ask_all(ask, [case])))
 
     def ask_all(self, ask: list[str], cases: Iterable[Json]) -> Iterator[Json]:
-        """Answers in the order of the cases. Writing runs beside reading, so neither pipe fills up."""
+        """Answers in order. Writing runs beside reading, so neither pipe fills up."""
         cases = list(cases)
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None

@@ -62,8 +62,7 @@ def test_the_scheduler_says_why_a_pod_waits(control_plane: ControlPlane) -> None
     control_plane.client.create(pod("four", gpus=4))
     assert control_plane.outcome("default", "four").message == (
         "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. "
-        "no new claims to deallocate, "
-        "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
     )
 
 

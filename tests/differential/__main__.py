@@ -17,12 +17,16 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", default="")
     parser.add_argument("--show", type=int, default=5, help="disagreements to shrink and print")
-    parser.add_argument("--stop-after", type=int, default=1000, help="disagreements after which to stop")
+    parser.add_argument(
+        "--stop-after", type=int, default=1000, help="disagreements after which to stop"
+    )
     parser.add_argument("--store", action="store_true", help="keep the shown ones as regressions")
     given = parser.parse_args()
     seed = given.seed or secrets.token_hex(4)
     with Referee() as referee:
-        outcome = conformance.run(referee, given.family, given.cases, seed, stop_after=given.stop_after)
+        outcome = conformance.run(
+            referee, given.family, given.cases, seed, stop_after=given.stop_after
+        )
         conformance.report(referee, outcome, most=given.show, store=given.store)
     print(outcome.line())
     return 1 if outcome.disagreements else 0

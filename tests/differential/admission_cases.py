@@ -24,7 +24,13 @@ from tests.differential.vocabulary import (
 
 HOME = "team-a"
 RESOURCES = (
-    "cpu", "memory", "ephemeral-storage", GPU, "nvidia.com/mig-1g.10gb", "hugepages-2Mi", "example.com/fpga",
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    GPU,
+    "nvidia.com/mig-1g.10gb",
+    "hugepages-2Mi",
+    "example.com/fpga",
 )
 
 
@@ -51,14 +57,23 @@ class Case:
 def case(rng: Random) -> Json:
     made = Case(rng)
     made.objects = [
-        {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": HOME}, "status": {"phase": "Active"}},
-        {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "default", "namespace": HOME},
-         "automountServiceAccountToken": False},
+        {
+            "kind": "Namespace",
+            "apiVersion": "v1",
+            "metadata": {"name": HOME},
+            "status": {"phase": "Active"},
+        },
+        {
+            "kind": "ServiceAccount",
+            "apiVersion": "v1",
+            "metadata": {"name": "default", "namespace": HOME},
+            "automountServiceAccountToken": False,
+        },
     ]
     made.pod = pod(rng)
     for twist in rng.sample(TWISTS, rng.choice((0, 1, 1, 2, 2, 3))):
         twist(made)
-    return {"objects": made.objects, "pod": made.pod}
+    return {"objects": made.objects, "pod": made.pod, "count": rng.choice((1, 2, 3, 10, 200))}
 
 
 def pod(rng: Random) -> Json:
@@ -89,9 +104,15 @@ def container(rng: Random, name: str) -> Json:
     if roll < 0.35:
         limits = {"cpu": cpu(rng), "memory": memory(rng)}
     elif roll < 0.7:
-        requests = {"cpu": rng.choice(("100m", "250m", "0.5")), "memory": rng.choice(("64Mi", "128Mi", "100M"))}
+        requests = {
+            "cpu": rng.choice(("100m", "250m", "0.5")),
+            "memory": rng.choice(("64Mi", "128Mi", "100M")),
+        }
         if chance(rng, 0.5):
-            limits = {"cpu": rng.choice(("500m", "1", "2")), "memory": rng.choice(("1Gi", "128Mi", "1G"))}
+            limits = {
+                "cpu": rng.choice(("500m", "1", "2")),
+                "memory": rng.choice(("1Gi", "128Mi", "1G")),
+            }
     elif roll < 0.8:
         requests = {"cpu": cpu(rng)}
     if chance(rng, 0.5):
@@ -120,7 +141,7 @@ def amount(rng: Random, resource: str, *, large: bool = False) -> str:
     return rng.choice(("4", "8", "16")) if large else rng.choice(("0", "1", "2", "4"))
 
 
-# -- what surrounds the pod ---------------------------------------------------------------------------
+# -- what surrounds the pod ------------------------------------------------------------------------
 
 
 def limit_range(made: Case) -> None:
@@ -135,25 +156,54 @@ def limit_range(made: Case) -> None:
             if chance(rng, 0.4):
                 item.setdefault("max", {})[resource] = most
             if chance(rng, 0.15):
-                item.setdefault("maxLimitRequestRatio", {})[resource] = rng.choice(("1", "2", "4", "1500m"))
+                item.setdefault("maxLimitRequestRatio", {})[resource] = rng.choice(
+                    ("1", "2", "4", "1500m")
+                )
             if kind.strip() == "Container":
                 if chance(rng, 0.35):
                     item.setdefault("default", {})[resource] = amount(rng, resource)
                 if chance(rng, 0.35):
                     item.setdefault("defaultRequest", {})[resource] = (
-                        item.get("default", {}).get(resource, least) if resource == GPU else least)
+                        item.get("default", {}).get(resource, least) if resource == GPU else least
+                    )
         items.append(item)
     number = sum(1 for one in made.objects if one["kind"] == "LimitRange")
-    made.objects.append({"kind": "LimitRange", "apiVersion": "v1",
-                         "metadata": {"name": f"limits{number}", "namespace": HOME}, "spec": {"limits": items}})
+    made.objects.append(
+        {
+            "kind": "LimitRange",
+            "apiVersion": "v1",
+            "metadata": {"name": f"limits{number}", "namespace": HOME},
+            "spec": {"limits": items},
+        }
+    )
 
 
 QUOTA_KEYS = (
-    "requests.nvidia.com/gpu", "requests.nvidia.com/gpu", "requests.nvidia.com/gpu", "nvidia.com/gpu",
-    "limits.nvidia.com/gpu", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory", "cpu", "memory",
-    "pods", "count/pods", "requests.ephemeral-storage", "ephemeral-storage", "limits.ephemeral-storage",
-    "hugepages-2Mi", "requests.hugepages-2Mi", "requests.nvidia.com/mig-1g.10gb", "count/deployments.apps",
-    "persistentvolumeclaims", "requests.storage", "requests.example.com/fpga", "services", "count/configmaps",
+    "requests.nvidia.com/gpu",
+    "requests.nvidia.com/gpu",
+    "requests.nvidia.com/gpu",
+    "nvidia.com/gpu",
+    "limits.nvidia.com/gpu",
+    "requests.cpu",
+    "requests.memory",
+    "limits.cpu",
+    "limits.memory",
+    "cpu",
+    "memory",
+    "pods",
+    "count/pods",
+    "requests.ephemeral-storage",
+    "ephemeral-storage",
+    "limits.ephemeral-storage",
+    "hugepages-2Mi",
+    "requests.hugepages-2Mi",
+    "requests.nvidia.com/mig-1g.10gb",
+    "count/deployments.apps",
+    "persistentvolumeclaims",
+    "requests.storage",
+    "requests.example.com/fpga",
+    "services",
+    "count/configmaps",
 )
 
 
@@ -161,21 +211,35 @@ def quota_amount(rng: Random, key: str) -> tuple[str, str]:
     """(hard, used), often with little left."""
     resource = key.removeprefix("requests.").removeprefix("limits.")
     if resource == "cpu":
-        return rng.choice((("4", "3500m"), ("10", "1"), ("2", "1900m"), ("1", "0"), ("3", "3"), ("100", "0.5")))
+        return rng.choice(
+            (("4", "3500m"), ("10", "1"), ("2", "1900m"), ("1", "0"), ("3", "3"), ("100", "0.5"))
+        )
     if resource in ("memory", "ephemeral-storage", "storage"):
-        return rng.choice((("4Gi", "3Gi"), ("100Gi", "0"), ("1G", "900M"), ("1Ti", "1Gi"), ("128Mi", "0")))
+        return rng.choice(
+            (("4Gi", "3Gi"), ("100Gi", "0"), ("1G", "900M"), ("1Ti", "1Gi"), ("128Mi", "0"))
+        )
     if "hugepages" in resource:
         return rng.choice((("8Mi", "0"), ("4Mi", "2Mi")))
-    return rng.choice((("8", "7"), ("8", "0"), ("1", "0"), ("4", "4"), ("100", "12"), ("0", "0"), ("2", "3"), ("1k", "8")))
+    return rng.choice(
+        (
+            ("8", "7"),
+            ("8", "0"),
+            ("1", "0"),
+            ("4", "4"),
+            ("100", "12"),
+            ("0", "0"),
+            ("2", "3"),
+            ("1k", "8"),
+        )
+    )
 
 
 def quota(made: Case) -> None:
     rng = made.rng
     hard: Json = {}
     used: Json = {}
-    for key in some(rng, tuple(dict.fromkeys(QUOTA_KEYS)), 0, 1) + [rng.choice(QUOTA_KEYS)] + (
-        some(rng, QUOTA_KEYS, 0, 2)
-    ):
+    first = some(rng, tuple(dict.fromkeys(QUOTA_KEYS)), 0, 1)
+    for key in [*first, rng.choice(QUOTA_KEYS), *some(rng, QUOTA_KEYS, 0, 2)]:
         hard[key], used[key] = quota_amount(rng, key)
     if chance(rng, 0.04) and used:
         del used[rng.choice(sorted(used))]
@@ -186,18 +250,37 @@ def quota(made: Case) -> None:
     status_hard = dict(hard)
     if chance(rng, 0.05) and status_hard:
         status_hard.pop(rng.choice(sorted(status_hard)))
-    made.objects.append({"kind": "ResourceQuota", "apiVersion": "v1",
-                         "metadata": {"name": f"quota{number}", "namespace": HOME},
-                         "spec": spec, "status": {"hard": status_hard, "used": used}})
+    made.objects.append(
+        {
+            "kind": "ResourceQuota",
+            "apiVersion": "v1",
+            "metadata": {"name": f"quota{number}", "namespace": HOME},
+            "spec": spec,
+            "status": {"hard": status_hard, "used": used},
+        }
+    )
 
 
 def scoped(made: Case, spec: Json) -> None:
     rng = made.rng
     if chance(rng, 0.5):
-        spec["scopes"] = some(rng, ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass",
-                                    "CrossNamespacePodAffinity"), 1, 2)
+        spec["scopes"] = some(
+            rng,
+            (
+                "Terminating",
+                "NotTerminating",
+                "BestEffort",
+                "NotBestEffort",
+                "PriorityClass",
+                "CrossNamespacePodAffinity",
+            ),
+            1,
+            2,
+        )
         return
-    scope = rng.choice(("PriorityClass",) * 4 + ("Terminating", "NotBestEffort", "CrossNamespacePodAffinity"))
+    scope = rng.choice(
+        ("PriorityClass",) * 4 + ("Terminating", "NotBestEffort", "CrossNamespacePodAffinity")
+    )
     requirement: Json = {"scopeName": scope, "operator": "Exists"}
     if scope == "PriorityClass":
         requirement["operator"] = rng.choice(("In", "NotIn", "Exists", "DoesNotExist"))
@@ -211,8 +294,12 @@ def priority_classes(made: Case) -> None:
     if any(one["kind"] == "PriorityClass" for one in made.objects):
         return
     for name, value in (("high", 1000), ("low", -10), ("usual", 5)):
-        one: Json = {"kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "metadata": {"name": name},
-                     "value": value}
+        one: Json = {
+            "kind": "PriorityClass",
+            "apiVersion": "scheduling.k8s.io/v1",
+            "metadata": {"name": name},
+            "value": value,
+        }
         if chance(rng, 0.3):
             one["preemptionPolicy"] = rng.choice(("Never", "PreemptLowerPriority"))
         if name == "usual" and chance(rng, 0.4):
@@ -222,7 +309,16 @@ def priority_classes(made: Case) -> None:
         made.objects[-2]["globalDefault"] = True
     if chance(rng, 0.75):
         made.spec["priorityClassName"] = rng.choice(
-            ("high", "high", "low", "usual", "missing", "system-node-critical", "system-cluster-critical"))
+            (
+                "high",
+                "high",
+                "low",
+                "usual",
+                "missing",
+                "system-node-critical",
+                "system-cluster-critical",
+            )
+        )
     if chance(rng, 0.15):
         made.spec["priority"] = rng.choice((1000, -10, 0, 5))
     if chance(rng, 0.15):
@@ -231,8 +327,12 @@ def priority_classes(made: Case) -> None:
 
 def runtime_class(made: Case) -> None:
     rng = made.rng
-    one: Json = {"kind": "RuntimeClass", "apiVersion": "node.k8s.io/v1", "metadata": {"name": "nvidia"},
-                 "handler": "nvidia"}
+    one: Json = {
+        "kind": "RuntimeClass",
+        "apiVersion": "node.k8s.io/v1",
+        "metadata": {"name": "nvidia"},
+        "handler": "nvidia",
+    }
     if chance(rng, 0.6):
         one["overhead"] = {"podFixed": {"cpu": "250m", "memory": "120Mi"}}
     if chance(rng, 0.5):
@@ -242,7 +342,9 @@ def runtime_class(made: Case) -> None:
     made.objects.append(one)
     made.spec["runtimeClassName"] = rng.choice(("nvidia",) * 6 + ("missing", ""))
     if chance(rng, 0.2):
-        made.spec["overhead"] = rng.choice(({"cpu": "250m", "memory": "120Mi"}, {"cpu": "1"}, {"cpu": "0.25", "memory": "120Mi"}))
+        made.spec["overhead"] = rng.choice(
+            ({"cpu": "250m", "memory": "120Mi"}, {"cpu": "1"}, {"cpu": "0.25", "memory": "120Mi"})
+        )
     if chance(rng, 0.25):
         made.spec["nodeSelector"] = {"runtime": rng.choice(("nvidia", "runc"))}
 
@@ -250,9 +352,14 @@ def runtime_class(made: Case) -> None:
 def accounts(made: Case) -> None:
     made.spec["serviceAccountName"] = made.rng.choice(("default", "robot", "robot"))
     if chance(made.rng, 0.6):
-        made.objects.append({"kind": "ServiceAccount", "apiVersion": "v1",
-                             "metadata": {"name": "robot", "namespace": HOME},
-                             "automountServiceAccountToken": False})
+        made.objects.append(
+            {
+                "kind": "ServiceAccount",
+                "apiVersion": "v1",
+                "metadata": {"name": "robot", "namespace": HOME},
+                "automountServiceAccountToken": False,
+            }
+        )
 
 
 def namespace_state(made: Case) -> None:
@@ -262,7 +369,7 @@ def namespace_state(made: Case) -> None:
         made.objects.pop(0)
 
 
-# -- what is written in the pod -----------------------------------------------------------------------
+# -- what is written in the pod --------------------------------------------------------------------
 
 
 def pod_level(made: Case) -> None:
@@ -271,8 +378,14 @@ def pod_level(made: Case) -> None:
     for side in ("requests", "limits"):
         if chance(rng, 0.75):
             level[side] = {}
-            for resource in some(rng, ("cpu", "memory", "cpu", "memory", "hugepages-2Mi", GPU, "ephemeral-storage")
-                                 if chance(rng, 0.2) else ("cpu", "memory"), 1, 2):
+            for resource in some(
+                rng,
+                ("cpu", "memory", "cpu", "memory", "hugepages-2Mi", GPU, "ephemeral-storage")
+                if chance(rng, 0.2)
+                else ("cpu", "memory"),
+                1,
+                2,
+            ):
                 level[side][resource] = amount(rng, resource, large=chance(rng, 0.7))
     if chance(rng, 0.04):
         level["claims"] = [{"name": "x"}]
@@ -297,14 +410,28 @@ def tolerations(made: Case) -> None:
     rng = made.rng
     made.spec["tolerations"] = [toleration(rng) for _ in range(rng.choice((1, 2, 3)))]
     if chance(rng, 0.3):
-        made.spec["tolerations"].append(rng.choice((
-            {"operator": "Exists"}, {}, {"key": "a", "operator": "Exists", "value": "x"}, {"operator": "Equal"},
-            {"key": "a", "operator": "Gt", "value": "5"}, {"key": "a", "operator": "Between"},
-            {"key": "bad key", "operator": "Exists"}, {"key": "a", "value": "not a label!"},
-            {"key": "a", "operator": "Exists", "effect": "NoWay"},
-            {"key": "a", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 5},
-            {"key": "node.kubernetes.io/unreachable", "operator": "Exists"},
-        )))
+        made.spec["tolerations"].append(
+            rng.choice(
+                (
+                    {"operator": "Exists"},
+                    {},
+                    {"key": "a", "operator": "Exists", "value": "x"},
+                    {"operator": "Equal"},
+                    {"key": "a", "operator": "Gt", "value": "5"},
+                    {"key": "a", "operator": "Between"},
+                    {"key": "bad key", "operator": "Exists"},
+                    {"key": "a", "value": "not a label!"},
+                    {"key": "a", "operator": "Exists", "effect": "NoWay"},
+                    {
+                        "key": "a",
+                        "operator": "Exists",
+                        "effect": "NoSchedule",
+                        "tolerationSeconds": 5,
+                    },
+                    {"key": "node.kubernetes.io/unreachable", "operator": "Exists"},
+                )
+            )
+        )
 
 
 def bad_amounts(made: Case) -> None:
@@ -312,23 +439,41 @@ def bad_amounts(made: Case) -> None:
     rng = made.rng
     target = made.a_container().setdefault("resources", {})
     requests, limits = target.setdefault("requests", {}), target.setdefault("limits", {})
-    rng.choice((
-        lambda: requests.update({GPU: "1"}) or limits.pop(GPU, None),
-        lambda: (requests.update({GPU: "1"}), limits.update({GPU: "2"})),
-        lambda: limits.update({GPU: rng.choice(("500m", "0.5", "1500m", "1k", "1e2", "2.0"))}),
-        lambda: (requests.update({"cpu": "3"}), limits.update({"cpu": "2"})),
-        lambda: (requests.update({"memory": "2Gi"}), limits.update({"memory": "2G"})),
-        lambda: limits.update({rng.choice(("gpu", "nvidia.com/", "requests.nvidia.com/gpu", "pods", "storage",
-                                           "kubernetes.io/x", "a b/c", "NVIDIA.com/GPU", "x/y/z", "cpus")): "1"}),
-        lambda: limits.update({"memory": rng.choice(("-1Gi", "100m", "1.5", "1e3", "12E"))}),
-        lambda: limits.update({"cpu": rng.choice(("-1", "1n", "100u", "0.0001", "1e-3"))}),
-        lambda: limits.update({"cpu": rng.choice(("1 ", "two", "1.2.3", "", "1KB", "1ki"))}),
-        lambda: limits.update({"hugepages-2Mi": rng.choice(("3Mi", "4Mi", "0"))}),
-        lambda: limits.update({"hugepages-3Mi": "3Mi", "memory": "1Gi"}),
-        lambda: limits.update({"hugepages-x": "3Mi", "memory": "1Gi"}),
-        lambda: requests.update({"ephemeral-storage": rng.choice(("1Gi", "500m"))}),
-        lambda: limits.update({"example.com/fpga": "2"}),
-    ))()
+    rng.choice(
+        (
+            lambda: requests.update({GPU: "1"}) or limits.pop(GPU, None),
+            lambda: (requests.update({GPU: "1"}), limits.update({GPU: "2"})),
+            lambda: limits.update({GPU: rng.choice(("500m", "0.5", "1500m", "1k", "1e2", "2.0"))}),
+            lambda: (requests.update({"cpu": "3"}), limits.update({"cpu": "2"})),
+            lambda: (requests.update({"memory": "2Gi"}), limits.update({"memory": "2G"})),
+            lambda: limits.update(
+                {
+                    rng.choice(
+                        (
+                            "gpu",
+                            "nvidia.com/",
+                            "requests.nvidia.com/gpu",
+                            "pods",
+                            "storage",
+                            "kubernetes.io/x",
+                            "a b/c",
+                            "NVIDIA.com/GPU",
+                            "x/y/z",
+                            "cpus",
+                        )
+                    ): "1"
+                }
+            ),
+            lambda: limits.update({"memory": rng.choice(("-1Gi", "100m", "1.5", "1e3", "12E"))}),
+            lambda: limits.update({"cpu": rng.choice(("-1", "1n", "100u", "0.0001", "1e-3"))}),
+            lambda: limits.update({"cpu": rng.choice(("1 ", "two", "1.2.3", "", "1KB", "1ki"))}),
+            lambda: limits.update({"hugepages-2Mi": rng.choice(("3Mi", "4Mi", "0"))}),
+            lambda: limits.update({"hugepages-3Mi": "3Mi", "memory": "1Gi"}),
+            lambda: limits.update({"hugepages-x": "3Mi", "memory": "1Gi"}),
+            lambda: requests.update({"ephemeral-storage": rng.choice(("1Gi", "500m"))}),
+            lambda: limits.update({"example.com/fpga": "2"}),
+        )
+    )()
     if not requests:
         del target["requests"]
     if not limits:
@@ -337,24 +482,42 @@ def bad_amounts(made: Case) -> None:
 
 def bad_names(made: Case) -> None:
     rng = made.rng
-    rng.choice((
-        lambda: made.a_container().update({"name": rng.choice(("Upper", "a.b", "", "x" * 64, "-a"))}),
-        lambda: made.a_container().update({"name": "c0"}),
-        lambda: made.pod["metadata"].update({"name": rng.choice(("Upper", "a_b", "x" * 254, "ok.name"))}),
-        lambda: made.pod["metadata"].update({"labels": {"bad key!": "x"}}),
-        lambda: made.pod["metadata"].update({"labels": {"app": rng.choice(("-x", "a b", "x" * 64, ""))}}),
-        lambda: made.pod["metadata"].update({"annotations": {rng.choice(("bad key", "ok/key", "a/b/c")): "x"}}),
-        lambda: made.a_container().update({"image": rng.choice(("", " x", "x "))}),
-        lambda: made.spec.update({"nodeSelector": {rng.choice(("a", "bad key", "x/y/z")): rng.choice(("b", "not ok!"))}}),
-        lambda: made.spec.update({"restartPolicy": rng.choice(("Sometimes", "always"))}),
-        lambda: made.spec.update({"activeDeadlineSeconds": rng.choice((0, -1, 2**31))}),
-        lambda: made.spec.update({"priorityClassName": "Bad Name"}),
-        lambda: made.spec.update({"terminationGracePeriodSeconds": rng.choice((-1, 0, 5))}),
-        lambda: made.spec.update({"schedulerName": rng.choice(("volcano", "Bad Name"))}),
-        lambda: made.a_container().update({"restartPolicy": rng.choice(("Always", "Never", "OnFailure", "Often"))}),
-        lambda: made.spec.update({"nodeName": "n1"}),
-        lambda: made.spec.update({"containers": []}),
-    ))()
+    rng.choice(
+        (
+            lambda: made.a_container().update(
+                {"name": rng.choice(("Upper", "a.b", "", "x" * 64, "-a"))}
+            ),
+            lambda: made.a_container().update({"name": "c0"}),
+            lambda: made.pod["metadata"].update(
+                {"name": rng.choice(("Upper", "a_b", "x" * 254, "ok.name"))}
+            ),
+            lambda: made.pod["metadata"].update({"labels": {"bad key!": "x"}}),
+            lambda: made.pod["metadata"].update(
+                {"labels": {"app": rng.choice(("-x", "a b", "x" * 64, ""))}}
+            ),
+            lambda: made.pod["metadata"].update(
+                {"annotations": {rng.choice(("bad key", "ok/key", "a/b/c")): "x"}}
+            ),
+            lambda: made.a_container().update({"image": rng.choice(("", " x", "x "))}),
+            lambda: made.spec.update(
+                {
+                    "nodeSelector": {
+                        rng.choice(("a", "bad key", "x/y/z")): rng.choice(("b", "not ok!"))
+                    }
+                }
+            ),
+            lambda: made.spec.update({"restartPolicy": rng.choice(("Sometimes", "always"))}),
+            lambda: made.spec.update({"activeDeadlineSeconds": rng.choice((0, -1, 2**31))}),
+            lambda: made.spec.update({"priorityClassName": "Bad Name"}),
+            lambda: made.spec.update({"terminationGracePeriodSeconds": rng.choice((-1, 0, 5))}),
+            lambda: made.spec.update({"schedulerName": rng.choice(("volcano", "Bad Name"))}),
+            lambda: made.a_container().update(
+                {"restartPolicy": rng.choice(("Always", "Never", "OnFailure", "Often"))}
+            ),
+            lambda: made.spec.update({"nodeName": "n1"}),
+            lambda: made.spec.update({"containers": []}),
+        )
+    )()
 
 
 def ports(made: Case) -> None:
@@ -373,10 +536,14 @@ def ports(made: Case) -> None:
 
 
 def requirement(rng: Random, *, node: bool) -> Json:
-    operators = ("In", "NotIn", "Exists", "DoesNotExist") + (("Gt", "Lt") if node else ()) + ("Around",)
+    operators = (
+        ("In", "NotIn", "Exists", "DoesNotExist") + (("Gt", "Lt") if node else ()) + ("Around",)
+    )
     operator = rng.choice(operators)
-    made: Json = {"key": rng.choice((ZONE, "app", "slots", "bad key")) if chance(rng, 0.3) else "app",
-                  "operator": operator}
+    made: Json = {
+        "key": rng.choice((ZONE, "app", "slots", "bad key")) if chance(rng, 0.3) else "app",
+        "operator": operator,
+    }
     if operator in ("In", "NotIn"):
         if chance(rng, 0.85):
             made["values"] = some(rng, ("z1", "web", "not ok!"), 1, 2)
@@ -393,17 +560,26 @@ def node_affinity(made: Case) -> None:
     for _ in range(rng.choice((0, 1, 1, 2))):
         term: Json = {}
         if chance(rng, 0.85):
-            term["matchExpressions"] = [requirement(rng, node=True) for _ in range(rng.choice((1, 2)))]
+            term["matchExpressions"] = [
+                requirement(rng, node=True) for _ in range(rng.choice((1, 2)))
+            ]
         if chance(rng, 0.25):
-            term["matchFields"] = [{"key": rng.choice(("metadata.name", "metadata.name", "metadata.uid")),
-                                    "operator": rng.choice(("In", "NotIn", "Exists")),
-                                    "values": rng.choice((["n0"], ["n0", "n1"], ["Bad_Name"]))}]
+            term["matchFields"] = [
+                {
+                    "key": rng.choice(("metadata.name", "metadata.name", "metadata.uid")),
+                    "operator": rng.choice(("In", "NotIn", "Exists")),
+                    "values": rng.choice((["n0"], ["n0", "n1"], ["Bad_Name"])),
+                }
+            ]
         terms.append(term)
     affinity = made.spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
     affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
     if chance(rng, 0.25):
         affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [
-            {"weight": rng.choice((1, 100, 0, 101)), "preference": {"matchExpressions": [requirement(rng, node=True)]}}
+            {
+                "weight": rng.choice((1, 100, 0, 101)),
+                "preference": {"matchExpressions": [requirement(rng, node=True)]},
+            }
         ]
 
 
@@ -427,7 +603,9 @@ def pod_affinity(made: Case) -> None:
         if chance(rng, 0.25):
             term["namespaceSelector"] = rng.choice(({}, {"matchLabels": {"team": "b"}}))
         if chance(rng, 0.3):
-            term["matchLabelKeys"] = some(rng, ("pod-template-hash", "app", "absent", "bad key"), 1, 2)
+            term["matchLabelKeys"] = some(
+                rng, ("pod-template-hash", "app", "absent", "bad key"), 1, 2
+            )
         if chance(rng, 0.15):
             term["mismatchLabelKeys"] = some(rng, ("pod-template-hash", "tier"), 1, 2)
         terms.append(term)
@@ -444,8 +622,13 @@ def spread(made: Case) -> None:
     rng = made.rng
     made.spec["topologySpreadConstraints"] = []
     for _ in range(rng.choice((1, 1, 2))):
-        one: Json = {"maxSkew": rng.choice((1, 1, 2, 0)), "topologyKey": rng.choice((ZONE, ZONE, "rack", "")),
-                     "whenUnsatisfiable": rng.choice(("DoNotSchedule", "DoNotSchedule", "ScheduleAnyway", "Never"))}
+        one: Json = {
+            "maxSkew": rng.choice((1, 1, 2, 0)),
+            "topologyKey": rng.choice((ZONE, ZONE, "rack", "")),
+            "whenUnsatisfiable": rng.choice(
+                ("DoNotSchedule", "DoNotSchedule", "ScheduleAnyway", "Never")
+            ),
+        }
         chosen = selector(rng)
         if chosen is not None:
             one["labelSelector"] = chosen
@@ -463,7 +646,8 @@ def spread(made: Case) -> None:
 def gates(made: Case) -> None:
     rng = made.rng
     made.spec["schedulingGates"] = [
-        {"name": rng.choice(("example.com/wait", "other/gate", "bad gate"))} for _ in range(rng.choice((1, 2)))
+        {"name": rng.choice(("example.com/wait", "other/gate", "bad gate"))}
+        for _ in range(rng.choice((1, 2)))
     ]
     if chance(rng, 0.3):
         made.spec["nodeName"] = "n1"
@@ -482,7 +666,9 @@ def claims(made: Case) -> None:
     reference: Json = {"name": rng.choice(("gpu0", "gpu0", "other", ""))}
     if chance(rng, 0.3):
         reference["request"] = rng.choice(("one", "Bad"))
-    made.a_container().setdefault("resources", {})["claims"] = [reference] * rng.choice((1, 1, 1, 2))
+    made.a_container().setdefault("resources", {})["claims"] = [reference] * rng.choice(
+        (1, 1, 1, 2)
+    )
 
 
 def volumes(made: Case) -> None:
@@ -490,11 +676,23 @@ def volumes(made: Case) -> None:
     made.spec["volumes"] = []
     for _ in range(rng.choice((1, 2))):
         name = rng.choice(("data", "data", "cache", "Bad", ""))
-        made.spec["volumes"].append({"name": name, **rng.choice((
-            {"emptyDir": {}}, {"persistentVolumeClaim": {"claimName": "x"}}, {"hostPath": {"path": "/dev"}},
-        ))})
+        made.spec["volumes"].append(
+            {
+                "name": name,
+                **rng.choice(
+                    (
+                        {"emptyDir": {}},
+                        {"persistentVolumeClaim": {"claimName": "x"}},
+                        {"hostPath": {"path": "/dev"}},
+                    )
+                ),
+            }
+        )
     made.a_container()["volumeMounts"] = [
-        {"name": rng.choice(("data", "cache", "other")), "mountPath": rng.choice(("/data", "/data", "/x", ""))}
+        {
+            "name": rng.choice(("data", "cache", "other")),
+            "mountPath": rng.choice(("/data", "/data", "/x", "")),
+        }
         for _ in range(rng.choice((1, 1, 2)))
     ]
 
@@ -511,9 +709,34 @@ def more_containers(made: Case) -> None:
 
 
 TWISTS: list[Callable[[Case], None]] = [
-    limit_range, limit_range, limit_range, limit_range, quota, quota, quota, quota, quota, quota,
-    priority_classes, priority_classes, runtime_class, accounts, namespace_state,
-    pod_level, pod_level, tolerations, bad_amounts, bad_amounts, bad_names, ports, node_affinity, pod_affinity,
-    spread, gates, claims, volumes, more_containers, more_containers,
+    limit_range,
+    limit_range,
+    limit_range,
+    limit_range,
+    quota,
+    quota,
+    quota,
+    quota,
+    quota,
+    quota,
+    priority_classes,
+    priority_classes,
+    runtime_class,
+    accounts,
+    namespace_state,
+    pod_level,
+    pod_level,
+    tolerations,
+    bad_amounts,
+    bad_amounts,
+    bad_names,
+    ports,
+    node_affinity,
+    pod_affinity,
+    spread,
+    gates,
+    claims,
+    volumes,
+    more_containers,
+    more_containers,
 ]
-

@@ -12,6 +12,8 @@ from tests.differential.vocabulary import Json
 
 QUESTIONS = {
     "placement": ["placement"],
+    "replicas": ["placement"],
+    "objects": ["object"],
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
 }
@@ -19,7 +21,15 @@ QUESTIONS = {
 
 def admission(case: Json, referee: Json) -> list[str]:
     """Differences in words, [] where both say the same; ``unknown`` of ours is not compared."""
-    theirs, own = referee["admission"], ours.admission(case)
+    return let_in(referee["admission"], ours.admission(case))
+
+
+def other_object(case: Json, referee: Json) -> list[str]:
+    """LimitRange and quota of objects that are no pods."""
+    return let_in(referee["object"], ours.other_object(case))
+
+
+def let_in(theirs: Json, own: Json) -> list[str]:
     if own["unknown"]:
         return ["unknown"]
     found: list[str] = []
@@ -42,7 +52,13 @@ def admission(case: Json, referee: Json) -> list[str]:
     else:
         for name, amounts in theirs.get("used", {}).items():
             if tidied(amounts) != tidied(own["used"].get(name, {})):
-                found.append(f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}")
+                found.append(
+                    f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}"
+                )
+    if theirs["allowed"] and not found and "fits" in own:
+        expected_fit = (theirs["fits"], theirs.get("next", ""))
+        if expected_fit != (own["fits"], own["next"]):
+            found.append(f"replicas: kubernetes {expected_fit}, ours {(own['fits'], own['next'])}")
     stored = theirs.get("pod")
     if stored is not None and not found:
         pod = msgspec.convert(stored, Pod)
@@ -65,7 +81,7 @@ def theirs_texts(theirs: Json) -> list[str]:
 
 
 def split_errors(joined: str, expected: list[str]) -> list[str]:
-    """Our joined message as single errors: an error starts with a path, but texts may hold commas too.
+    """Our joined message as single errors, whose own texts may hold commas too.
 
     So the expected ones are cut out first; what is left over is ours alone.
     """
@@ -86,12 +102,15 @@ def differences(path: str, theirs: Any, own: Any) -> list[str]:
             found += differences(f"{path}.{key}" if path else key, theirs.get(key), own.get(key))
         return found
     if isinstance(theirs, list) and isinstance(own, list) and len(theirs) == len(own):
-        return [line for i, (a, b) in enumerate(zip(theirs, own, strict=True))
-                for line in differences(f"{path}[{i}]", a, b)]
+        return [
+            line
+            for i, (a, b) in enumerate(zip(theirs, own, strict=True))
+            for line in differences(f"{path}[{i}]", a, b)
+        ]
     return [] if theirs == own else [f"stored pod {path}: kubernetes {theirs!r}, ours {own!r}"]
 
 
-# -- placement ----------------------------------------------------------------------------------------
+# -- placement -------------------------------------------------------------------------------------
 
 UNRESOLVABLE = "UnschedulableAndUnresolvable"
 RESTRICTED = "filtered by PreFilter"
@@ -99,8 +118,16 @@ RESTRICTED = "filtered by PreFilter"
 
 
 def placement(case: Json, referee: Json) -> list[str]:
-    """Feasible nodes; the first refusing filter, its reasons and permanence; each filter on its own."""
-    theirs, own = referee["placement"], ours.placement(case)
+    """Feasible nodes; the first refusing filter, its reasons, permanence; each filter alone."""
+    return agree(case, referee["placement"], ours.placement(case))
+
+
+def replicas(case: Json, referee: Json) -> list[str]:
+    """Placement after replicas have moved in: ours keeps count, the referee starts anew."""
+    return agree(case, referee["placement"], ours.replicas(case))
+
+
+def agree(case: Json, theirs: Json, own: Json) -> list[str]:
     if own["unknown"]:
         return ["unknown"]
     found: list[str] = []
@@ -109,7 +136,9 @@ def placement(case: Json, referee: Json) -> list[str]:
         found.append(f"PreFilter: kubernetes {theirs['prefilter']}, ours {own['rejected']}")
     if not rejected and own["rejected"]:
         found.append(f"PreFilter: kubernetes accepts, ours {own['rejected']}")
-    promised = any(o["kind"] == "Pod" and o.get("status", {}).get("nominatedNodeName") for o in case["objects"])
+    promised = any(
+        o["kind"] == "Pod" and o.get("status", {}).get("nominatedNodeName") for o in case["objects"]
+    )
     for name, node in theirs["nodes"].items():
         mine = own["nodes"][name]
         fits = node["code"] == "Success"
@@ -119,20 +148,34 @@ def placement(case: Json, referee: Json) -> list[str]:
             continue
         left_out = node.get("reasons") == [RESTRICTED]
         if not left_out:
-            expected = (node.get("plugin", ""), sorted(node.get("reasons", [])), node["code"] == UNRESOLVABLE)
+            expected = (
+                node.get("plugin", ""),
+                sorted(node.get("reasons", [])),
+                node["code"] == UNRESOLVABLE,
+            )
             if expected != (mine["plugin"], mine["reasons"], mine["permanent"]):
-                found.append(f"first refusal: kubernetes {expected},"
-                             f" ours {(mine['plugin'], mine['reasons'], mine['permanent'])}")
+                found.append(
+                    f"first refusal: kubernetes {expected},"
+                    f" ours {(mine['plugin'], mine['reasons'], mine['permanent'])}"
+                )
         if promised:
             continue
         for plugin in sorted(node.get("each", {}).keys() | mine["each"].keys()):
             alone = node.get("each", {}).get(plugin)
-            expected_one = alone and {"reasons": sorted(alone.get("reasons", [])),
-                                      "permanent": alone["code"] == UNRESOLVABLE}
+            expected_one = alone and {
+                "reasons": sorted(alone.get("reasons", [])),
+                "permanent": alone["code"] == UNRESOLVABLE,
+            }
             if expected_one != mine["each"].get(plugin):
-                found.append(f"{plugin} alone: kubernetes {expected_one}, ours {mine['each'].get(plugin)}")
+                found.append(
+                    f"{plugin} alone: kubernetes {expected_one}, ours {mine['each'].get(plugin)}"
+                )
     if theirs.get("message", "") != own["message"] and not found:
-        found += ["scheduler message differs", f"kubernetes: {theirs.get('message', '')}", f"ours: {own['message']}"]
+        found += [
+            "scheduler message differs",
+            f"kubernetes: {theirs.get('message', '')}",
+            f"ours: {own['message']}",
+        ]
     return found
 
 
@@ -141,7 +184,7 @@ def said(node: Json) -> str:
 
 
 def preemption(case: Json, referee: Json) -> list[str]:
-    """Nodes where preemption helps, with their victims and broken budgets; whether at all; the choice."""
+    """Nodes where preemption helps, with victims and broken budgets; whether at all; the choice."""
     theirs = referee["preemption"]
     if any(node["code"] == "Success" for node in referee["placement"]["nodes"].values()):
         return []  # nobody preempts for a pod that fits
@@ -162,10 +205,24 @@ def preemption(case: Json, referee: Json) -> list[str]:
     return found
 
 
-COMPARE = {"admission": admission, "placement": placement, "preemption": preemption}
+COMPARE = {
+    "admission": admission,
+    "placement": placement,
+    "preemption": preemption,
+    "replicas": replicas,
+    "objects": other_object,
+}
+
+
+def _feasible(answer: Json) -> bool:
+    return any(node["code"] == "Success" for node in answer["placement"]["nodes"].values())
+
+
 WELCOME = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
-    "placement": lambda answer: any(n["code"] == "Success" for n in answer["placement"]["nodes"].values()),
+    "placement": _feasible,
+    "replicas": _feasible,
+    "objects": lambda answer: bool(answer["object"]["allowed"]),
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
 }
 """Whether the referee's answer is the good one; a generator should yield a third of those."""

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from tests.controlplane.referee_client import Referee
-from tests.differential import admission_cases, compare, placement_cases
+from tests.differential import admission_cases, compare, object_cases, ours, placement_cases
 from tests.differential.shrink import shrink
 from tests.differential.vocabulary import Json
 
@@ -23,8 +23,10 @@ BATCH = 500
 
 GENERATORS: dict[str, Callable[[Random], Json]] = {
     "placement": placement_cases.case,
+    "replicas": lambda rng: ours.with_replicas(placement_cases.case(rng), rng.randint(1, 6)),
     "preemption": lambda rng: placement_cases.case(rng, preemption=True),
     "admission": admission_cases.case,
+    "objects": object_cases.case,
 }
 
 
@@ -37,8 +39,8 @@ class Outcome:
     def line(self) -> str:
         """The last line of a run, for scripts."""
         return (
-            f"conformance {self.family}: {self.cases} cases, {len(self.disagreements)} disagreements,"
-            f" {self.unknown} unknown, seed {self.seed}"
+            f"conformance {self.family}: {self.cases} cases,"
+            f" {len(self.disagreements)} disagreements, {self.unknown} unknown, seed {self.seed}"
         )
 
 
@@ -48,7 +50,7 @@ def made(family: str, seed: str, number: int) -> Json:
 
 
 def differs(referee: Referee, family: str, case: Json) -> list[str]:
-    """Differences of one case; [] also where the referee cannot read the case (shrinking makes such)."""
+    """Differences of one case; [] also where the referee cannot read it (shrinking makes such)."""
     try:
         answer = referee.ask(compare.QUESTIONS[family], case)
     except RuntimeError:
@@ -57,7 +59,7 @@ def differs(referee: Referee, family: str, case: Json) -> list[str]:
 
 
 def judged(family: str, case: Json, answer: Json) -> list[str]:
-    """Differences; a crash of ours is one, a case that our decoder refuses (shrinking makes such) is not."""
+    """Differences; a crash of ours is one, a case that our decoder refuses is not."""
     try:
         return compare.COMPARE[family](case, answer)
     except msgspec.ValidationError:
@@ -96,11 +98,14 @@ def minimal(referee: Referee, family: str, case: Json) -> Json:
 
 
 def kind_of(found: list[str]) -> str:
-    """The first line without what varies from case to case: quoted texts, names with digits, numbers."""
+    """The first line without what varies from case to case: numbers, and names with digits."""
     if not found:
         return ""
-    line = re.sub(r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]", "_", found[0])
-    return re.sub(r"[-+\w./]*\d[\w./]*", "_", line)
+    if found[0].startswith("helps:"):
+        return "helps: not with us" if found[0].endswith("ours None") else "helps: only with us"
+    if found[0].startswith("victims:"):
+        return "victims"
+    return re.sub(r"[-+\w./]*\d[\w./]*|'default/\w+'", "_", found[0])
 
 
 def as_yaml(family: str, origin: str, found: list[str], case: Json) -> str:
@@ -131,4 +136,7 @@ def report(referee: Referee, outcome: Outcome, *, most: int, store: bool) -> Non
             name = f"{outcome.family}-{origin.replace(' ', '-')}.yaml"
             (REGRESSIONS / name).write_text(text, encoding="utf-8")
     share = 100 * outcome.welcome / max(1, outcome.cases)
-    print(f"{share:.0f} % of the cases are feasible, admitted or solved by preemption", file=sys.stderr)
+    print(
+        f"{share:.0f} % of the cases are feasible, admitted or solved by preemption",
+        file=sys.stderr,
+    )

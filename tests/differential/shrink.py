@@ -1,4 +1,4 @@
-"""Makes a case that disagrees as small as it gets: drops objects, then fields, while it disagrees."""
+"""Makes a case that disagrees as small as it gets: drops objects and fields while it does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from typing import Any
 
 from tests.differential.vocabulary import Json
 
-KEEP = {"kind", "apiVersion", "metadata", "name", "spec", "containers", "pod", "objects"}
+FIXED = {
+    "kind",
+    "apiVersion",
+    "namespace",
+    "uid",
+    "maxSkew",
+    "topologyKey",
+    "whenUnsatisfiable",
+    "operator",
+}
+"""Without these an object means something else, or is one that no cluster holds."""
 
 
 def shrink(case: Json, disagrees: Callable[[Json], bool], *, tries: int = 1500) -> Json:
@@ -31,10 +41,11 @@ def shrink(case: Json, disagrees: Callable[[Json], bool], *, tries: int = 1500) 
 
 
 def paths(value: Any, prefix: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every removable part, outer ones first, list items from the end (their indexes stay valid)."""
+    """Every removable part, outer ones first, list items from the end: indexes stay valid."""
     if isinstance(value, dict):
         for key in list(value):
-            if key not in ("kind", "apiVersion") and not (len(prefix) <= 1 and key in ("pod", "objects")):
+            named = key in ("metadata", "name") and "metadata" in (key, *prefix[-1:])
+            if key not in FIXED and not named and not (prefix == () and key in ("pod", "objects")):
                 yield (*prefix, key)
         for key, item in list(value.items()):
             yield from paths(item, (*prefix, key))

@@ -23,7 +23,9 @@ def chance(rng: Random, probability: float) -> bool:
     return rng.random() < probability
 
 
-def some(rng: Random, values: tuple[Any, ...] | list[Any], least: int = 0, most: int = 2) -> list[Any]:
+def some(
+    rng: Random, values: tuple[Any, ...] | list[Any], least: int = 0, most: int = 2
+) -> list[Any]:
     """Between least and most different values in random order."""
     return rng.sample(list(values), min(len(values), rng.randint(least, most)))
 
@@ -62,7 +64,20 @@ def cpu(rng: Random) -> str:
 
 def memory(rng: Random) -> str:
     return rng.choice(
-        ("64Mi", "128Mi", "512Mi", "1Gi", "1G", "1.5Gi", "2Gi", "1073741825", "1e9", "0", "4Gi", "100M")
+        (
+            "64Mi",
+            "128Mi",
+            "512Mi",
+            "1Gi",
+            "1G",
+            "1.5Gi",
+            "2Gi",
+            "1073741825",
+            "1e9",
+            "0",
+            "4Gi",
+            "100M",
+        )
     )
 
 

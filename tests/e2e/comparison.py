@@ -20,8 +20,9 @@ from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.cluster import Cluster, Key
 from kubectl_gpuadmit.engine import APPLIED, evaluate
 from kubectl_gpuadmit.errors import BadManifest
-from kubectl_gpuadmit.kube.decode import decode_bulk
+from kubectl_gpuadmit.kube.decode import convert, decode_bulk
 from kubectl_gpuadmit.kube.manifests import Document, read_documents
+from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload, expand
 from kubectl_gpuadmit.placement.place import Placed, place
 from kubectl_gpuadmit.policy import Policy
@@ -29,6 +30,7 @@ from kubectl_gpuadmit.verdict import Report, Source, Verdict
 from tests.controlplane.bed import ControlPlane, Outcome
 from tests.controlplane.client import ApiError, Client, Json
 from tests.controlplane.loading import load
+from tests.differential.ours import comparable
 
 READ = (
     *(("v1", kind) for kind in ("Namespace", "Node", "Pod", "ResourceQuota", "LimitRange")),
@@ -134,6 +136,11 @@ def compare_workload(
 ) -> list[Compared]:
     """Creates the workload's pods in order, as its controllers would, until one is refused."""
     compared: list[Compared] = []
+    refusal = object_refusal(bed.client, workload)
+    if refusal and verdict.admission != "denied":
+        name, answer = str(workload.ref), f"{verdict.admission}, {verdict.placement}"
+        different = f"the API server refuses the {workload.ref.kind} itself: {refusal}"
+        compared.append(Compared(name, answer, refusal, [different]))
     for group in workload.groups:
         name = f"{workload.ref}" + (f" [{group.role}]" if group.role else "")
         if group.scheduled_by_daemonset or not group.count:
@@ -142,11 +149,27 @@ def compare_workload(
         refused, created = create(bed.client, documents)
         differences = list(admission_differences(verdict, refused, len(created), group))
         outcomes = [bed.outcome(p["metadata"]["namespace"], p["metadata"]["name"]) for p in created]
-        placed = place(cluster, chain.mutate(group.pod, cluster).pod, max(len(created), 1), now=now)
+        pod = chain.mutate(group.pod, cluster).pod
+        placed = place(cluster, pod, max(len(created), 1), now=now)
         if created:
+            differences += defaulting_differences(pod, created[0])
             differences += placement_differences(placed, outcomes)
         compared.append(Compared(name, said(verdict, placed), did(refused, outcomes), differences))
     return compared
+
+
+def object_refusal(client: Client, workload: Workload) -> str:
+    """Why the workload's own object is refused; '' where it is not or the server lacks its kind."""
+    document = copy.deepcopy(workload.manifest)
+    document["metadata"]["namespace"] = workload.ref.namespace
+    try:
+        client.create(document, dry_run="All")
+    except KeyError:
+        return ""
+    except ApiError as problem:
+        unknown = problem.reason in ("NotFound", "") and problem.status == 404
+        return "" if unknown and workload.ref.kind != "Pod" else problem.message
+    return ""
 
 
 def pod_document(group: PodGroup, number: int) -> Json:
@@ -170,14 +193,30 @@ def pod_document(group: PodGroup, number: int) -> Json:
 def create(client: Client, documents: list[Json]) -> tuple[ApiError | None, list[Json]]:
     """Asks with a dry run, then creates, one by one; stops at the first refusal."""
     created: list[Json] = []
-    for document in documents:
+    for number, document in enumerate(documents):
         try:
-            client.create(document, dry_run="All")
+            if number == 0:
+                client.create(document, dry_run="All")
             stored = client.create(document)
         except ApiError as problem:
             return problem, created
         created.append({**stored, "apiVersion": "v1", "kind": "Pod"})
     return None, created
+
+
+TOPOLOGY = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
+
+
+def defaulting_differences(ours: Pod, stored: Json) -> Iterable[str]:
+    """Fields that we read and that the API server has set otherwise."""
+    here, there = comparable(ours), comparable(convert(stored, Pod))
+    if ours.spec.nodeName:  # PodTopologyLabels copies the node's; no rule of ours reads a pod's
+        there["labels"] = {k: v for k, v in there["labels"].items() if k not in TOPOLOGY}
+    for part in ("spec", "labels", "annotations"):
+        one, other = here[part], there[part]
+        for name in sorted({*one, *other}):
+            if one.get(name) != other.get(name):
+                yield f"{part}.{name}: we say {one.get(name)}, the server {other.get(name)}"
 
 
 def plain(message: str) -> str:
@@ -219,7 +258,11 @@ def placement_differences(placed: Placed, outcomes: list[Outcome]) -> Iterable[s
         return
     if len(placed.places) != len(bound):
         yield f"we place {len(placed.places)} of {len(outcomes)}, the scheduler {len(bound)}"
-    if waiting and not bound and placed.message != waiting[0].message:
+    feasible = {node.node for node in placed.nodes if node.fits}
+    if bound and fits and bound[0].node not in feasible:
+        yield f"we say {sorted(feasible)} would do, the scheduler takes {bound[0].node}"
+    same = sorted(placed.places) == sorted(o.node for o in bound)
+    if waiting and same and placed.message != waiting[0].message:
         yield f"we say {placed.message!r}, the scheduler says {waiting[0].message!r}"
 
 

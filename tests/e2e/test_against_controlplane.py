@@ -26,7 +26,11 @@ def loaded(running_control_plane: ControlPlane) -> Iterator[tuple[ControlPlane, 
     yield bed, Baseline.of(bed)
 
 
-@pytest.mark.parametrize("file", sorted((EXAMPLES / "workloads").iterdir()), ids=lambda f: f.stem)
+CASES = Path(__file__).parent / "cases"
+FILES = [*sorted((EXAMPLES / "workloads").iterdir()), *sorted(CASES.iterdir())]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_control_plane_does_what_we_say(
     file: Path, loaded: tuple[ControlPlane, Baseline]
 ) -> None:

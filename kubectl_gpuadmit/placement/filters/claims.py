@@ -89,7 +89,18 @@ def of(cluster: Cluster, pod: Pod) -> Claims:
         return _NONE
     unknowns: list[Unknown] = []
     groups: dict[str, list[PersistentVolumeClaim]] = {"bound": [], "delayed": [], "immediate": []}
+    refused: list[str] = []
     for item in ephemeral:
+        claim = cluster.get("PersistentVolumeClaim", pod.namespace, f"{pod.name}-{item.name}")
+        if pod.metadata.uid and isinstance(claim, PersistentVolumeClaim):
+            if not _owned(claim, pod):
+                refused.append(
+                    f"PVC {claim.namespace}/{claim.name} was not created for pod "
+                    f"{pod.namespace}/{pod.name} (pod is not owner)"
+                )
+            else:
+                _sort(cluster, claim, groups, refused, unknowns)
+            continue
         made = _of_template(pod, item)
         if made is not None and _unbound(cluster, made)[0] == "delayed":
             groups["delayed"].append(made)
@@ -111,26 +122,12 @@ def of(cluster: Cluster, pod: Pod) -> Claims:
         )
         return Claims(unknowns=tuple(unknowns))
     missing: list[str] = []
-    refused: list[str] = []
     for name, _ in wanted:
         claim = cluster.get("PersistentVolumeClaim", pod.namespace, name)
-        if not isinstance(claim, PersistentVolumeClaim):
-            missing.append(name)
-        elif claim.status.phase == "Lost":
-            refused.append(
-                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
-                f'"{claim.spec.volumeName or ""}"'
-            )
-        elif claim.metadata.deletionTimestamp is not None:
-            refused.append(f'persistentvolumeclaim "{name}" is being deleted')
-        elif is_bound(claim):
-            groups["bound"].append(claim)
+        if isinstance(claim, PersistentVolumeClaim):
+            _sort(cluster, claim, groups, refused, unknowns)
         else:
-            kind, unknown = _unbound(cluster, claim)
-            if unknown is not None:
-                unknowns.append(unknown)
-            else:
-                groups[kind].append(claim)
+            missing.append(name)
     if groups["bound"] and not cluster.knows("PersistentVolume"):
         unknowns.append(
             _unknown("PersistentVolume objects: not in the source", "kubectl get pv -o yaml")
@@ -143,6 +140,39 @@ def of(cluster: Cluster, pod: Pod) -> Claims:
         tuple(groups["delayed"]),
         tuple(groups["immediate"]),
         tuple(unknowns),
+    )
+
+
+def _sort(
+    cluster: Cluster,
+    claim: PersistentVolumeClaim,
+    groups: dict[str, list[PersistentVolumeClaim]],
+    refused: list[str],
+    unknowns: list[Unknown],
+) -> None:
+    """Puts a claim that exists where it belongs."""
+    if claim.status.phase == "Lost":
+        refused.append(
+            f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume '
+            f'"{claim.spec.volumeName or ""}"'
+        )
+    elif claim.metadata.deletionTimestamp is not None:
+        refused.append(f'persistentvolumeclaim "{claim.name}" is being deleted')
+    elif is_bound(claim):
+        groups["bound"].append(claim)
+    else:
+        kind, unknown = _unbound(cluster, claim)
+        if unknown is not None:
+            unknowns.append(unknown)
+        else:
+            groups[kind].append(claim)
+
+
+def _owned(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    """metav1.IsControlledBy: the claim's controlling owner is this very pod."""
+    return any(
+        owner.controller and owner.uid == pod.metadata.uid
+        for owner in claim.metadata.ownerReferences or ()
     )
 
 

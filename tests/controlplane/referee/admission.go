@@ -56,6 +56,10 @@ type admissionAnswer struct {
 	Mutated json.RawMessage `json:"mutated,omitempty"`
 	// Pod is the pod as it would be stored.
 	Pod json.RawMessage `json:"pod,omitempty"`
+	// Fits is how many of Count pods are admitted before a quota refuses, Next its words for the one
+	// that is not.
+	Fits int    `json:"fits"`
+	Next string `json:"next,omitempty"`
 	// Used is status.used of each quota after an allowed pod.
 	Used map[string]v1.ResourceList `json:"used,omitempty"`
 }
@@ -241,6 +245,13 @@ func askAdmission(c *casus) (any, error) {
 	reply.Used = map[string]v1.ResourceList{}
 	for _, one := range after {
 		reply.Used[one.Name] = one.Status.Used
+	}
+	for reply.Fits = 1; reply.Fits < c.count; reply.Fits++ {
+		after, err = resourcequota.CheckRequest(after, attributes, core.NewPodEvaluator(nil, clock.RealClock{}), nil)
+		if err != nil {
+			reply.Next = refusal(resourcequota.PluginName, err).Bare
+			break
+		}
 	}
 	return reply, nil
 }

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	v1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ type question struct {
 	Ask     []string          `json:"ask"`
 	Objects []json.RawMessage `json:"objects"`
 	Pod     json.RawMessage   `json:"pod"`
+	// Count asks admission how many pods like this one are let in one after another.
+	Count int `json:"count"`
 }
 
 // casus is one question after decoding: the world it speaks of and the pod that asks.
@@ -36,6 +39,7 @@ type casus struct {
 	world *world
 	raw   json.RawMessage
 	pod   *v1.Pod
+	count int
 
 	scheduler *scheduler
 }
@@ -48,7 +52,9 @@ var questions = map[string]answerer{
 	"preemption": askPreemption,
 	"admission":  askAdmission,
 	"quota":      askQuota,
+	"object":     askObject,
 	"version":    func(*casus) (any, error) { return version(), nil },
+	"goroutines": func(*casus) (any, error) { return runtime.NumGoroutine(), nil },
 }
 
 func main() {
@@ -97,7 +103,12 @@ func answer(line []byte) (result map[string]any) {
 		result["error"] = err.Error()
 		return result
 	}
-	c := &casus{world: world, raw: q.Pod}
+	c := &casus{world: world, raw: q.Pod, count: q.Count}
+	defer func() {
+		if c.scheduler != nil {
+			c.scheduler.close()
+		}
+	}()
 	for _, name := range q.Ask {
 		ask, known := questions[name]
 		if !known {

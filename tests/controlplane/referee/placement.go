@@ -64,6 +64,7 @@ type scheduler struct {
 	state     fwk.CycleState
 	statuses  *framework.NodeToStatus
 	answer    placementAnswer
+	close     func() // ends the goroutines that plugins and caches have started
 }
 
 var (
@@ -91,7 +92,8 @@ func prepare() {
 
 func newScheduler(w *world) (*scheduler, error) {
 	prepare()
-	s := &scheduler{plugins: map[string]fwk.Plugin{}}
+	ctx, cancel := context.WithCancel(background)
+	s := &scheduler{plugins: map[string]fwk.Plugin{}, close: cancel}
 	existing := map[string]bool{}
 	for _, node := range w.nodes {
 		existing[node.Name] = true
@@ -113,7 +115,7 @@ func newScheduler(w *world) (*scheduler, error) {
 
 	gate := utilfeature.DefaultFeatureGate
 	claims := assumecache.NewAssumeCache(logger, w.factory.Resource().V1().ResourceClaims().Informer(), "ResourceClaim", "", nil)
-	tracker, err := resourceslicetracker.StartTracker(background, resourceslicetracker.Options{
+	tracker, err := resourceslicetracker.StartTracker(ctx, resourceslicetracker.Options{
 		EnableDeviceTaintRules:   gate.Enabled(features.DRADeviceTaintRules),
 		EnableConsumableCapacity: gate.Enabled(features.DRAConsumableCapacity),
 		SliceInformer:            w.factory.Resource().V1().ResourceSlices(),
@@ -122,7 +124,7 @@ func newScheduler(w *world) (*scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	draManager := dynamicresources.NewDRAManager(background, claims, tracker, w.factory)
+	draManager := dynamicresources.NewDRAManager(ctx, claims, tracker, w.factory)
 	if classes, ok := draManager.DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache); ok && classes != nil {
 		if _, err := w.factory.Resource().V1().DeviceClasses().Informer().AddEventHandler(classes); err != nil {
 			return nil, err
@@ -137,7 +139,7 @@ func newScheduler(w *world) (*scheduler, error) {
 			return plugin, err
 		}
 	}
-	s.framework, err = frameworkruntime.NewFramework(background, registry, &profile,
+	s.framework, err = frameworkruntime.NewFramework(ctx, registry, &profile,
 		frameworkruntime.WithClientSet(w.client),
 		frameworkruntime.WithInformerFactory(w.factory),
 		frameworkruntime.WithSharedDRAManager(draManager),
