@@ -25,6 +25,7 @@ COMMANDS = (
     "policy lint",
     "policy init",
     "policy schema",
+    "why",
     "version",
 )
 ENVIRONMENT = {
