@@ -1,7 +1,8 @@
 """``python -m benchmarks.live``: live ``explain`` beside ``kubectl get nodes,pods -A -o json``.
 
-Fills a control plane of its own (tests/controlplane) and measures both in turn, in one run: best wall
-time and peak resident memory of the whole process. Only the ratios mean anything on a shared machine.
+Fills a control plane of its own (tests/controlplane) and measures both in turn, in one run: best
+wall time and peak resident memory of the whole process. Only ratios mean anything on a shared
+machine.
 """
 
 from __future__ import annotations

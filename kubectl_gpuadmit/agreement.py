@@ -15,12 +15,12 @@ REASONS: dict[str, str] = {
         "The API server, asked by a dry run of the pod, answers as the verdict does"
     ),
     "live/server-refuses": (
-        "A webhook or an admission policy refuses the pod, as a dry run shows; what it would say cannot "
-        "be told from the objects alone; do as its message says, or ask who runs it"
+        "A webhook or an admission policy refuses the pod, as a dry run shows; what it would "
+        "say cannot be told from the objects alone; do as its message says, or ask who runs it"
     ),
     "live/server-disagrees": (
-        "The API server answers a dry run of the pod otherwise than we do; believe it, and report a "
-        "check of its own that we misread"
+        "The API server answers a dry run of the pod otherwise than we do; believe it, and "
+        "report a check of its own that we misread"
     ),
 }
 
@@ -34,6 +34,8 @@ _ANSWERED = ("admission/webhook", "admission/policy", "admission/pod-security")
 """Unknowns of admission that the API server's answer settles."""
 
 _NO_UID = "00000000-0000-0000-0000-000000000000"
+
+
 class ServerAnswer(Struct, frozen=True):
     """What the API server said to one pod."""
 

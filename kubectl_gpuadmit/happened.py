@@ -1,8 +1,9 @@
-"""What really became of a workload: conditions and events of its objects as findings; fetches nothing.
+"""What really became of a workload: conditions and events as findings; fetches nothing.
 
-A Deployment's quota and webhook refusals stand in ``FailedCreate`` events of its ReplicaSet, a Job's
-in its own; the scheduler's word in a condition of the pod; the kubelet's refusal in the status of a
-Failed pod, which stays behind while its controller makes another. Equal ones are folded into one.
+A Deployment's quota and webhook refusals stand in ``FailedCreate`` events of its ReplicaSet, a
+Job's in its own; the scheduler's word in a condition of the pod; the kubelet's refusal in the
+status of a Failed pod, which stays behind while its controller makes another. Equal ones are
+folded into one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from kubectl_gpuadmit.diagnosis.reading import read
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Unknown, Verdict
@@ -24,16 +26,20 @@ REASONS: dict[str, str] = {
         "policy; do what its message says"
     ),
     "live/unschedulable": (
-        "The scheduler found no node for pods that are there; its message counts the nodes by reason"
+        "The scheduler found no node for pods that are there; its message "
+        "counts the nodes by reason"
     ),
     "live/gated": (
         "Pods wait behind scheduling gates, which a queue or controller has to remove; look there"
     ),
     "live/refused-by-kubelet": (
-        "A node's kubelet refused a pod that the scheduler had sent there (NUMA, devices, resources); "
-        "such a pod stays Failed, and its controller makes another; ask for what the node can give"
+        "A node's kubelet refused a pod that the scheduler had sent there (NUMA, devices, "
+        "resources); such a pod stays Failed, and its controller makes another; ask for what "
+        "the node can give"
     ),
-    "live/evicted": "Pods were evicted or preempted; the message says by what, often a higher priority",
+    "live/evicted": (
+        "Pods were evicted or preempted; the message says by what, often a higher priority"
+    ),
     "live/container-failing": (
         "Containers were admitted and placed, and do not come up; look at their logs and images"
     ),
@@ -45,8 +51,8 @@ REASONS: dict[str, str] = {
     "live/complete": "The Job has ended well; the verdict is about running it again",
     "live/placed": "All pods that the workload wants are on nodes",
     "live/disagrees": (
-        "What happened differs from the verdict; the evidence holds both; the cluster may have changed "
-        "since, or something decides that cannot be read: --server asks the API server itself"
+        "What happened differs from the verdict; the evidence holds both; the cluster may have "
+        "changed since, or something decides that cannot be read: --server asks the API server itself"
     ),
 }
 
@@ -136,9 +142,25 @@ def placed(verdict: Verdict, history: History) -> bool:
 
 
 def plain_message(reason: str, message: str) -> str:
-    """What a message of Kubernetes says, for a person: the one place where texts are read."""
+    """The message in one line, without what an event puts before it."""
     message = message.removeprefix("(combined from similar events): ")
     return f"{reason}: {' '.join(message.split())}" if message else reason
+
+
+_WHO = {"user": "yours to solve", "platform": "the platform's", "wait": "waits", "fault": "a fault"}
+_CAUSES = 3
+
+
+def meaning(reason: str, message: str) -> tuple[Evidence, ...]:
+    """What a message of Kubernetes means, whose move it is, the next command: the one place where
+    texts are read."""
+    causes = read(message or reason).causes[:_CAUSES]
+    means = [
+        Evidence(cause.reason, _WHO[cause.who], cause.detail, None, cause.speaker)
+        for cause in causes
+    ]
+    steps = dict.fromkeys(cause.next for cause in causes if cause.next)
+    return (*means, *(Evidence("next", "next", step, None) for step in steps))
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -281,9 +303,12 @@ def _finding(one: _Told, now: dt.datetime, *, level: Level) -> Finding:
     return Finding(
         reason=one.reason,
         detail=f"{whose}{when}: {plain_message(one.what, one.message)}",
-        evidence=tuple(
-            Evidence(subject, one.what, one.times if count == 1 else 1, None, ago)
-            for subject in one.subjects[:3]
+        evidence=(
+            *(
+                Evidence(subject, one.what, one.times if count == 1 else 1, None, ago)
+                for subject in one.subjects[:3]
+            ),
+            *meaning(one.what, one.message),
         ),
         permanent=False,
         rule="live",
@@ -314,7 +339,9 @@ def _state(history: History, verdict: Verdict) -> Iterator[Finding]:
         at = str((history.object.get("status") or {}).get("completionTime") or "")
         evidence = (Evidence(subject, "Complete", "True", None, at),)
         detail = f"{subject} has ended well"
-        yield Finding("live/complete", detail, evidence, permanent=False, rule="live", level="audit")
+        yield Finding(
+            "live/complete", detail, evidence, permanent=False, rule="live", level="audit"
+        )
     elif placed(verdict, history):
         on = _on_nodes(history)
         ready = sum(1 for pod in history.pods if _is_ready(pod))
@@ -339,9 +366,7 @@ def _is_ready(pod: dict[str, Any]) -> bool:
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
 
 
-def _disagreements(
-    told: Iterable[_Told], verdict: Verdict, history: History
-) -> Iterator[Finding]:
+def _disagreements(told: Iterable[_Told], verdict: Verdict, history: History) -> Iterator[Finding]:
     """Where the verdict and what happened cannot both hold. Our own policy's refusals are left out:
     it is asked at the door, and what runs went through it before."""
     if placed(verdict, history):
@@ -355,9 +380,9 @@ def _disagreements(
         text = f"{one.what}: {one.message}"
         if one.reason == "live/not-created" and verdict.admission in ("admitted", "mutated"):
             yield _disagrees("admission", verdict.admission, text)
-        elif one.reason == "live/unschedulable" and verdict.placement == "fits":
-            yield _disagrees("placement", "fits", text)
-        elif one.reason == "live/refused-by-kubelet" and verdict.placement == "fits":
+        elif (one.reason == "live/unschedulable" and verdict.placement == "fits") or (
+            one.reason == "live/refused-by-kubelet" and verdict.placement == "fits"
+        ):
             yield _disagrees("placement", "fits", text)
 
 

@@ -1,7 +1,7 @@
 """Says in a report what could not be read and which right would change that; judges nothing.
 
-An engine that misses a kind says so in its own words, for snapshots. Where the kind was refused, the
-remedy is another one: an RBAC rule.
+An engine that misses a kind says so in its own words, for snapshots. Where the kind was refused,
+the remedy is another one: an RBAC rule.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ _ALSO_CALLED = {
     "ServiceAccount": ("accounts are",),
     "Pod": ("Pod objects", "running pods"),
 }
-_GIVEN_UP = re.compile(
-    r": (?:[\w ]+ are )?not in the (?:source|snapshot)|: no \w+ objects given"
-)
+_GIVEN_UP = re.compile(r": (?:[\w ]+ are )?not in the (?:source|snapshot)|: no \w+ objects given")
 _GRAVEST = ("deny", "warn", "audit", "off")
 
 

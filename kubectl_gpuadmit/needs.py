@@ -1,7 +1,7 @@
 """Which objects of a cluster a question needs; reads none of them.
 
-A live cluster holds far more than one verdict reads: this names the kinds, and for kinds that live in
-namespaces, which.
+A live cluster holds far more than one verdict reads: this names the kinds, and for kinds that
+live in namespaces, which.
 """
 
 from __future__ import annotations

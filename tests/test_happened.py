@@ -1,4 +1,4 @@
-"""What happened to a workload, read from its objects: folding, disagreements, the server's own word."""
+"""What happened to a workload: folding, disagreements, the API server's own word."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from tests.given import given
 from msgspec import structs
 
 from kubectl_gpuadmit import rules
@@ -18,6 +17,7 @@ from kubectl_gpuadmit.needs import LIVING_PODS, Need, needs
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import Evidence, Finding, Ref, Report, Source, Unknown, Verdict
+from tests.given import given
 
 assert rules.__all__
 
@@ -94,6 +94,27 @@ def test_refusals_of_a_replica_set_are_folded_into_one() -> None:
     ]
 
 
+def test_a_message_is_read_and_says_whose_move_it_is() -> None:
+    message = (
+        'Error creating: pods "web-5-aaaaa" is forbidden: exceeded quota: gpus, requested: '
+        "requests.nvidia.com/gpu=2, used: requests.nvidia.com/gpu=8, limited: "
+        "requests.nvidia.com/gpu=8"
+    )
+    events = (event("ReplicaSet", "web-5", "FailedCreate", message),)
+    after = with_history(DENIED, History(WEB, events=events), now=NOW)
+    assert after.findings[-1].evidence == (
+        Evidence("ReplicaSet web-5", "FailedCreate", 1, None, "last 60 s ago"),
+        Evidence(
+            "quota/exceeded",
+            "yours to solve",
+            "ResourceQuota gpus: requests.nvidia.com/gpu asked 2 · used 8 · limit 8, 0 left",
+            None,
+            "quota",
+        ),
+        Evidence("next", "next", "kubectl describe resourcequota gpus", None),
+    )
+
+
 def test_pods_that_a_kubelet_refuses_again_and_again_are_one_cause() -> None:
     message = "Resources cannot be allocated with Topology locality"
     failed = [
@@ -104,7 +125,9 @@ def test_pods_that_a_kubelet_refuses_again_and_again_are_one_cause() -> None:
         (
             "live/refused-by-kubelet",
             "warn",
-            f"4 pods, such as web-3: TopologyAffinityError: {message}".replace("web-3", "Pod web-3"),
+            f"4 pods, such as web-3: TopologyAffinityError: {message}".replace(
+                "web-3", "Pod web-3"
+            ),
         ),
         (
             "live/disagrees",
@@ -133,7 +156,11 @@ def test_pods_that_a_kubelet_refuses_again_and_again_are_one_cause() -> None:
             "live/unschedulable",
         ),
         (
-            {"containerStatuses": [{"name": "m", "state": {"waiting": {"reason": "ErrImagePull"}}}]},
+            {
+                "containerStatuses": [
+                    {"name": "m", "state": {"waiting": {"reason": "ErrImagePull"}}}
+                ]
+            },
             "live/container-failing",
         ),
         (
@@ -208,7 +235,9 @@ def test_an_old_one_only_differs() -> None:
 
 
 def test_a_job_that_has_given_up_and_one_that_has_ended_well() -> None:
-    failed = obj("Job", "j", status={"conditions": [condition("Failed", "True", "DeadlineExceeded")]})
+    failed = obj(
+        "Job", "j", status={"conditions": [condition("Failed", "True", "DeadlineExceeded")]}
+    )
     well = obj("Job", "j", status={"conditions": [condition("Complete", "True")]})
     for made, reason in ((failed, "live/stopped"), (well, "live/complete")):
         after = with_history(FITS, History(made), now=NOW)
@@ -268,7 +297,13 @@ HOOK_UNKNOWN = Unknown("admission/webhook", "what admission webhook gate.corp.ex
     ("ours", "answer", "reason", "level", "admission"),
     [
         (OURS, ServerAnswer("", True), "live/server-agrees", "audit", "admitted"),
-        (DENIED, ServerAnswer("", False, "exceeded quota"), "live/server-agrees", "audit", "admitted"),
+        (
+            DENIED,
+            ServerAnswer("", False, "exceeded quota"),
+            "live/server-agrees",
+            "audit",
+            "admitted",
+        ),
         (OURS, ServerAnswer("", False, "no"), "live/server-disagrees", "deny", "denied"),
         (OURS, ServerAnswer("", False, HOOK), "live/server-refuses", "deny", "denied"),
         (DENIED, ServerAnswer("", True), "live/server-disagrees", "warn", "admitted"),
@@ -291,7 +326,10 @@ def test_a_right_that_is_missing_to_ask_is_an_unknown() -> None:
     after = compared(FITS, OURS, answer)
     assert after.findings == ()
     assert [(u.missing, u.hint) for u in after.unknowns] == [
-        ('what the API server would say to a pod: user "dev" may not create pods in team-a', "a Role")
+        (
+            'what the API server would say to a pod: user "dev" may not create pods in team-a',
+            "a Role",
+        )
     ]
 
 

@@ -229,7 +229,10 @@ REFS = {
     "credentials that are not accepted": (refusal(401, "Unauthorized"), "unauthorized"),
     "a refusal": (forbidden("get", "pods"), "forbidden"),
     "another server": (Reply(b"<html>Log in</html>"), "garbled-reply"),
-    "half a reply, again and again": (Reply({"major": "1", "minor": "37"}, cut=5), "connection-broken"),
+    "half a reply, again and again": (
+        Reply({"major": "1", "minor": "37"}, cut=5),
+        "connection-broken",
+    ),
     "an empty close": (Reply(b"{}", cut=0), "connection-broken"),
     "a failure of the server": (refusal(500, "etcdserver: no leader"), "server-error"),
     "an answer that does not come": (Reply({}, after=1.0), "timed-out"),

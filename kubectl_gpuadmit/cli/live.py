@@ -261,7 +261,7 @@ def _asked_of_server(
     documents: Sequence[Document],
     now: dt.datetime,
 ) -> Report:
-    """Each workload with a dry run of one pod of each of its roles beside our verdict on that pod."""
+    """Each workload with a dry run of one pod a role beside our verdict on that pod."""
     from kubectl_gpuadmit.adapters.kube.dry_run import ask
     from kubectl_gpuadmit.agreement import compared, expanded_pod
     from kubectl_gpuadmit.engine import evaluate

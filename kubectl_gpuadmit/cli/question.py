@@ -93,7 +93,8 @@ def _exclude(
         if names:
             raise Unanswerable(
                 "needs-live-cluster",
-                f"explain {' '.join(names)} is about a live cluster, and a snapshot stands in for it",
+                f"explain {' '.join(names)} is about a live cluster, and a snapshot "
+                "stands in for it",
                 hint="leave out --snapshot, or name the manifest with -f",
             )
         for option in OPTIONS:

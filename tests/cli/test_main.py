@@ -138,7 +138,11 @@ def test_version_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
             "error: explain deploy/x is about a live cluster",
         ),
         *(
-            (["check", "a", "--snapshot", "s", *flag.split("=")], 2, f"error: {name} is about a live")
+            (
+                ["check", "a", "--snapshot", "s", *flag.split("=")],
+                2,
+                f"error: {name} is about a live",
+            )
             for flag, name in (
                 ("--context=c", "--context"),
                 ("--kubeconfig=c", "--kubeconfig"),

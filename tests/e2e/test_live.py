@@ -48,7 +48,10 @@ def workload(kind: str, name: str, *, gpus: int = 1, replicas: int = 1, **pod: A
     limits = {"nvidia.com/gpu": str(gpus)}
     template: Json = {
         "metadata": {"labels": labels},
-        "spec": {"containers": [{"name": "m", "image": "x:1", "resources": {"limits": limits}}], **pod},
+        "spec": {
+            "containers": [{"name": "m", "image": "x:1", "resources": {"limits": limits}}],
+            **pod,
+        },
     }
     if kind == "Job":
         spec: Json = {"parallelism": replicas, "backoffLimit": 0, "template": template}
@@ -323,9 +326,7 @@ def test_watching_ends_once_it_is_placed(
     assert "live/placed" in out
 
 
-def test_watching_ends_with_the_time(
-    bed: ControlPlane, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_watching_ends_with_the_time(bed: ControlPlane, capsys: pytest.CaptureFixture[str]) -> None:
     bed.client.create(workload("Deployment", "web"))
     config = ["--kubeconfig", str(bed.kubeconfig), "-n", TEAM]
     main(["explain", "deploy/web", "--watch", "--timeout", "1s", *config])

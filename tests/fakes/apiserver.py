@@ -239,7 +239,9 @@ class ApiServer:
 
 def plural_of(kind: str) -> str:
     lower = kind.lower()
-    return lower[:-1] + "ies" if lower.endswith("cy") else lower + ("es" if lower[-1] == "s" else "s")
+    return (
+        lower[:-1] + "ies" if lower.endswith("cy") else lower + ("es" if lower[-1] == "s" else "s")
+    )
 
 
 def page(request: Request, items: list[Json], version: str, kind: str) -> Reply:

@@ -1,8 +1,8 @@
 """One API server as one user: kubeconfig, credentials, requests with bounded retries; raw replies.
 
 Rules of this module
-1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec and
-   OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
+1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec
+   and OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
 2. A request is asked again only where that cannot do harm: reads, and dry runs.
 3. Waits are bounded: ``MAX_WAIT`` seconds over all retries of a request.
 """
@@ -260,7 +260,7 @@ def connect(access: Access, *, sleep: Callable[[float], None] = time.sleep) -> C
             file=files,
             hint="kubectl config view",
         ) from problem
-    except Exception as problem:  # yaml's, binascii's, OSError, oauthlib's: whatever it stumbles over
+    except Exception as problem:  # yaml's, binascii's, oauthlib's: whatever it stumbles over
         first = str(problem).strip().partition("\n")[0]
         raise BadInput(
             "bad-kubeconfig",
@@ -358,9 +358,7 @@ def _captured() -> Iterator[list[str]]:
         root.handlers[:] = before
 
 
-def _inside_a_pod(
-    configuration: Any, access: Access, sleep: Callable[[float], None]
-) -> Connection:
+def _inside_a_pod(configuration: Any, access: Access, sleep: Callable[[float], None]) -> Connection:
     from kubernetes.config.config_exception import ConfigException
     from kubernetes.config.incluster_config import load_incluster_config
 

@@ -1,4 +1,4 @@
-"""Foreign exceptions and HTTP statuses -> our errors, in one table; asks nobody and retries nothing."""
+"""Foreign exceptions and HTTP statuses -> our errors, in one table; asks and retries nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kubectl_gpuadmit.errors import Unanswerable
+
 
 class _Known(Struct, frozen=True):
     """One row: what our error says."""
@@ -144,7 +145,9 @@ class HttpStatus(Exception):
     @property
     def by_rbac(self) -> bool:
         """Refused by the authorizer, not by an admission check."""
-        return self.status == 403 and re.search(r'User "[^"]*" cannot \w+ ', self.message) is not None
+        return (
+            self.status == 403 and re.search(r'User "[^"]*" cannot \w+ ', self.message) is not None
+        )
 
 
 class _Status(Struct):
@@ -172,7 +175,7 @@ def _seconds(text: str) -> float | None:
 
 
 def error_of(problem: Exception, *, host: str) -> Unanswerable | None:
-    """Our error for an exception of urllib3 or an HttpStatus, None for what is not in the tables."""
+    """Our error for an exception of urllib3 or an HttpStatus, None for what no table has."""
     if isinstance(problem, HttpStatus):
         status = problem.status
         known = status if status in _REPLIES else 500

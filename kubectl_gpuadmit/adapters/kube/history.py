@@ -1,4 +1,4 @@
-"""Fetches what belongs to a workload: the objects in between, its pods, their events; reads none."""
+"""Fetches what belongs to a workload: objects in between, pods, their events; reads none."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def history_of(connection: Connection, obj: dict[str, Any]) -> History:
 
     children: list[dict[str, Any]] = []
     for of in _BETWEEN.get(kind, _ANY):
-        found = read(of, keep=lambda item: bool(_owners(item) & family))
+        above = frozenset(family)
+        found = read(of, keep=lambda item, above=above: bool(_owners(item) & above))
         family |= {str(one["metadata"].get("uid", "")) for one in found}
         children += found
 
@@ -85,7 +86,7 @@ def _owners(item: dict[str, Any]) -> set[str]:
 
 
 def _selector(obj: dict[str, Any]) -> str:
-    """The object's own pod selector, so that the API server sends fewer pods; '' where it has none."""
+    """The object's own pod selector, so that fewer pods are sent; '' where it has none."""
     spec = obj.get("spec")
     selector = spec.get("selector") if isinstance(spec, dict) else None
     if not isinstance(selector, dict):

@@ -1,9 +1,9 @@
 """Reads lists page by page, several kinds at once; keeps objects, never a whole reply.
 
-Every list is read from etcd's own state (no ``resourceVersion``): a verdict that is to equal the API
-server's must not rest on an older cache, and with ``resourceVersion=0`` the server ignores ``limit``,
-so that one reply may hold a hundred megabytes. A page whose continue token has expired (410) makes the
-list begin anew, with longer pages.
+Every list is read from etcd's own state (no ``resourceVersion``): a verdict that is to equal the
+API server's must not rest on an older cache, and with ``resourceVersion=0`` the server ignores
+``limit``, so that one reply may hold a hundred megabytes. A page whose continue token has expired
+(410) makes the list begin anew, with longer pages.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def plain(
     fields: str = "",
     keep: Callable[[dict[str, Any]], bool] = lambda item: True,
 ) -> list[dict[str, Any]]:
-    """Every object that ``keep`` wants, as plain data with apiVersion and kind. Raises as ``objects``."""
+    """Every object that ``keep`` wants, as plain data. Raises as ``objects``."""
 
     def decode(body: bytes) -> tuple[list[dict[str, Any]], str]:
         try:
@@ -160,10 +160,8 @@ def _pages(
     raise AssertionError("the last round returns or raises")
 
 
-def in_parallel(
-    work: Callable[[T], R], items: Iterable[T], *, workers: int = WORKERS
-) -> list[R]:
-    """``work`` on every item, a few at a time, results in the items' order; the first error is raised.
+def in_parallel(work: Callable[[T], R], items: Iterable[T], *, workers: int = WORKERS) -> list[R]:
+    """``work`` on every item, a few at a time, results in order; the first error is raised.
 
     Threads are daemons: Ctrl-C does not wait for a server that says nothing.
     """

@@ -1,7 +1,7 @@
 """Fetches the objects that a call names, as documents to judge; judges none.
 
-Names are written as for kubectl: ``deploy/web``, ``job/a pod/b``, ``deploy web worker``, ``deploy,sts``,
-a type with ``-l`` or alone.
+Names are written as for kubectl: ``deploy/web``, ``job/a pod/b``, ``deploy web worker``,
+``deploy,sts``, a type with ``-l`` or alone.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ def _asked(words: Sequence[str], catalogue: Catalogue) -> Iterator[tuple[Resourc
             yield catalogue.typed(type_), name
 
 
-def _one(
-    connection: Connection, resource: Resource, namespace: str, name: str
-) -> dict[str, Any]:
+def _one(connection: Connection, resource: Resource, namespace: str, name: str) -> dict[str, Any]:
     for version in resource.versions:
         try:
             reply = connection.get(resource.path(version, namespace, name))
@@ -111,7 +109,9 @@ def _one(
     try:
         import difflib
 
-        names = [o["metadata"]["name"] for o in listing.plain(connection, resource, namespace=namespace)]
+        names = [
+            o["metadata"]["name"] for o in listing.plain(connection, resource, namespace=namespace)
+        ]
         close = difflib.get_close_matches(name, names, n=1)
         near = f"did you mean {close[0]}?" if close else ""
     except HttpStatus:

@@ -2,8 +2,8 @@
 
 Rules of this module
 1. A 403 on one kind narrows the answer and ends nothing; every other failure ends the call.
-2. Where all namespaces are refused, those of the question are tried: what is there counts, and the kind
-   as a whole stays unknown.
+2. Where all namespaces are refused, those of the question are tried: what is there counts, and
+   the kind as a whole stays unknown.
 """
 
 from __future__ import annotations
@@ -113,9 +113,7 @@ def _read(connection: Connection, need: Need, homes: tuple[str, ...]) -> _Part:
     found: list[KubeObject] = []
     try:
         for namespace in need.namespaces if need.namespaces is not None else ("",):
-            found += listing.objects(
-                connection, resource, namespace=namespace, fields=need.fields
-            )
+            found += listing.objects(connection, resource, namespace=namespace, fields=need.fields)
         return _Part(need, found)
     except HttpStatus as problem:
         if problem.status != 403:
@@ -176,7 +174,7 @@ def _own(
 
     def read(ref: Ref) -> KubeObject | None:
         known = BUILT_IN.get(ref.kind)
-        group, _, version = ref.apiVersion.rpartition("/")
+        group = ref.apiVersion.rpartition("/")[0]
         if known is None or known.group != group:
             known = catalogue.of_kind(ref.apiVersion, ref.kind) if catalogue else None
         if known is None or not ref.name or ref.kind == "Pod":
@@ -205,9 +203,10 @@ def _absences(refused: Iterable[_Part]) -> Iterable[Absence]:
         namespaced = BUILT_IN[kinds[0]].namespaced
         where = f"in namespace {scope}" if scope else "in all namespaces" if namespaced else ""
         role = f"a Role in {scope}" if scope else "a ClusterRole"
+        rule = f'apiGroups: ["{group}"], resources: [{plurals}], verbs: [list]'
         yield Absence(
             kinds=kinds,
             why=f"{who} may not list {plurals} {where}".rstrip(),
-            hint=f'{role} would need: apiGroups: ["{group}"], resources: [{plurals}], verbs: [list]',
+            hint=f"{role} would need: {rule}",
             stage="placement" if kinds[0] in _PLACEMENT else "admission",
         )

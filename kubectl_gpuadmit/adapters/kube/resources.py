@@ -1,6 +1,6 @@
 """Kinds and the paths under which API servers serve them; discovery for what is not built in.
 
-The table holds the kinds that the engine reads and the built-in workloads, with kubectl's short names.
+The table holds the kinds that the engine reads and built-in workloads, with short names.
 """
 
 from __future__ import annotations
@@ -144,7 +144,9 @@ class Catalogue:
             return found[0]
         import difflib
 
-        names = {name for one in (*BUILT_IN.values(), *self.discovered()) for name in _spellings(one)}
+        names = {
+            name for one in (*BUILT_IN.values(), *self.discovered()) for name in _spellings(one)
+        }
         close = difflib.get_close_matches(wanted, sorted(names), n=1)
         hint = f"did you mean {close[0]}?" if close else "kubectl api-resources lists what there is"
         raise BadInput("unknown-type", f"the cluster has no resource type {text}", hint=hint)
