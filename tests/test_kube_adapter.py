@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import socket
@@ -21,6 +22,7 @@ from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
 from kubectl_gpuadmit.adapters.kube.named import document, fetch
 from kubectl_gpuadmit.adapters.kube.reading import read_cluster, server_version
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
+from kubectl_gpuadmit.cli.main import main
 from kubectl_gpuadmit.errors import BadInput, GpuAdmitError, NothingChecked, Unanswerable
 from kubectl_gpuadmit.narrowed import Absence
 from kubectl_gpuadmit.needs import Need
@@ -385,6 +387,27 @@ def test_a_name_that_the_kubeconfig_does_not_have(
     assert (problem.value.ref, problem.value.exit_code) == (ref, 2)
 
 
+EXPIRED = """-----BEGIN CERTIFICATE-----
+MIIBAzCBqgIBATAKBggqhkjOPQQDAjAOMQwwCgYDVQQDDANkZXYwHhcNMjQwMTAx
+MDAwMDAwWhcNMjQwMjAxMDAwMDAwWjAOMQwwCgYDVQQDDANkZXYwWTATBgcqhkjO
+PQIBBggqhkjOPQMBBwNCAARAVUfP5kXCyhLb1jZa0wblcSlNCR1H/xyGxcvLf2Hp
+RJ+slP64kpPHx+YM1Z34lO3tH6AJ8e02O7GYLRJH2GgZMAoGCCqGSM49BAMCA0gA
+MEUCIC9aPHswN8ebqu8gsQZf0RS6kW9jXIo2mGC72kN9FbciAiEA5ulUi7latBQK
+4aOHZAI/Jk6pVgK3p1WJCumjmRXZ6C8=
+-----END CERTIFICATE-----
+"""
+
+
+def test_a_client_certificate_that_has_run_out_is_said(tmp_path: Path) -> None:
+    user = {"client-certificate-data": base64.b64encode(EXPIRED.encode()).decode()}
+    file = kubeconfig_of(tmp_path, "https://127.0.0.1:6443", user)
+    error = connect(Access(kubeconfig=str(file))).fail(HttpStatus(401, b"{}", {}))
+    assert (error.ref, error.message) == (
+        "certificate-expired",
+        "your client certificate ran out on 2024-02-01 00:00 UTC",
+    )
+
+
 @pytest.mark.parametrize("text", ["", "just text", "{", "clusters: 7", "current-context: c"])
 def test_a_kubeconfig_that_is_none_is_bad_input(text: str, tmp_path: Path) -> None:
     file = tmp_path / "config"
@@ -512,6 +535,54 @@ def test_a_stored_object_is_judged_without_what_the_cluster_wrote_into_it() -> N
 
 
 # -- the whole program -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["explain -f", "check"])
+def test_a_manifest_is_judged_over_the_wire(
+    command: str, server: ApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    amounts = {"cpu": "8", "memory": "8Gi", "pods": "10"}
+    server.objects = [
+        {**thing("Node", "n-0"), "status": {"allocatable": amounts, "capacity": amounts}},
+        thing("Namespace", "team-a"),
+    ]
+    server.on("/apis/policy/v1/poddisruptionbudgets", forbidden("list", "poddisruptionbudgets"))
+    manifest = tmp_path / "pod.json"
+    made = pod(0)
+    del made["spec"]["nodeName"], made["metadata"]["managedFields"], made["status"]
+    made["spec"]["containers"] = [{"name": "main", "image": "x:1"}]
+    manifest.write_text(json.dumps(made))
+    config = ["--kubeconfig", str(server.kubeconfig(tmp_path)), "-o", "json"]
+    assert main([*command.split(), str(manifest), *config]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (verdict,) = report["workloads"]
+    assert report["source"] == {"kind": "live", "name": "fake", "ageSeconds": 0}
+    assert (verdict["admission"], verdict["placement"]) == ("admitted", "fits")
+    assert [u["missing"] for u in verdict["unknowns"]] == [
+        'also not looked at: user "dev" may not list poddisruptionbudgets in all namespaces'
+    ]
+
+
+def test_a_cluster_that_does_not_let_us_in_is_one_line(
+    server: ApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.on("/version", refusal(401, "Unauthorized"))
+    config = ["--kubeconfig", str(server.kubeconfig(tmp_path))]
+    assert main(["explain", "deploy/web", *config]) == 3
+    assert capsys.readouterr().err == (
+        "error: the API server does not accept these credentials [unauthorized]\n"
+        "hint: log in again; kubectl auth whoami says who you are\n"
+    )
+
+
+def test_a_version_that_is_not_known_yet_is_said(
+    server: ApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.on("/version", Reply({"major": "1", "minor": "41"}))
+    server.objects = [deployment("web", "default")]
+    config = ["--kubeconfig", str(server.kubeconfig(tmp_path))]
+    main(["explain", "deploy/web", *config])
+    assert "the rules of Kubernetes 1.41 are not known" in capsys.readouterr().err
 
 
 def test_ctrl_c_does_not_wait_for_a_server_that_says_nothing(
