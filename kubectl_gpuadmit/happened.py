@@ -15,7 +15,6 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit.diagnosis.reading import read
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Unknown, Verdict
@@ -154,6 +153,8 @@ _CAUSES = 3
 def meaning(reason: str, message: str) -> tuple[Evidence, ...]:
     """What a message of Kubernetes means, whose move it is, the next command: the one place where
     texts are read."""
+    from kubectl_gpuadmit.diagnosis.reading import read  # compiles a hundred patterns
+
     causes = read(message or reason).causes[:_CAUSES]
     means = [
         Evidence(cause.reason, _WHO[cause.who], cause.detail, None, cause.speaker)

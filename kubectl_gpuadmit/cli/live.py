@@ -227,6 +227,8 @@ def _history(verdict: Verdict, histories: dict[tuple[str, str, str], History]) -
 def _with_histories(
     report: Report, histories: dict[tuple[str, str, str], History], now: dt.datetime
 ) -> Report:
+    if not histories:
+        return report
     from kubectl_gpuadmit.happened import with_history
 
     told = [
