@@ -37,6 +37,22 @@ class Need(Struct, frozen=True):
     """A field selector."""
 
 
+EVERYTHING = (
+    Need("Pod", fields=LIVING_PODS),
+    *(
+        Need(kind)
+        for kind in (
+            *("Node", "Namespace", "ResourceQuota", "LimitRange", "ServiceAccount"),
+            *("PriorityClass", "PodDisruptionBudget", "RuntimeClass", "Job"),
+            *("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode"),
+            *("CSIDriver", "CSIStorageCapacity", "DeviceClass", "ResourceSlice"),
+            *("ResourceClaim", "ResourceClaimTemplate", *ADMISSION_CONFIGURATION),
+        )
+    ),
+)
+"""What any question may need: for a snapshot."""
+
+
 def needs(
     workloads: Iterable[Workload], policy: Policy, rules: Mapping[str, Rule]
 ) -> tuple[Need, ...]:

@@ -10,7 +10,16 @@ import shlex
 DEFAULT, NO_FILES = 0, 4
 """Cobra's directives: file names are good candidates too, or they are not."""
 
-PATHS = ("-f", "--filename", "--snapshot", "--policy", "--kubeconfig")
+PATHS = (
+    "-f",
+    "--filename",
+    "--snapshot",
+    "--policy",
+    "--policy-b",
+    "--kubeconfig",
+    "--capsule",
+    "--from-capsule",
+)
 
 
 def complete(args: list[str]) -> int:
@@ -47,7 +56,7 @@ def candidates(before: list[str], word: str) -> list[str]:
 
 def _positional_paths(before: list[str], word: str) -> bool:
     return (
-        before[0] == "check" or before[:2] == ["policy", "lint"]
+        before[0] in ("check", "diff") or before[:2] == ["policy", "lint"]
         if not word.startswith("-")
         else False
     )

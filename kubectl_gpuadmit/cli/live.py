@@ -6,12 +6,12 @@ from __future__ import annotations
 import datetime as dt
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit.cli.answer import Answer, conclude, policy_of, positions, show
+from kubectl_gpuadmit.cli.answer import Answer, conclude, load_policy, policy_file, positions, show
 from kubectl_gpuadmit.cli.problems import say
 from kubectl_gpuadmit.cli.progress import Progress
 from kubectl_gpuadmit.cli.question import SUPPORTED, Live, Question
@@ -48,6 +48,7 @@ class _Session(Struct):
     connection: Connection
     catalogue: Catalogue
     policy: Policy
+    policy_file: tuple[bytes, str] | None
     namespace: str
     version: str
 
@@ -59,7 +60,10 @@ def answer_live(question: Question, live: Live) -> int:
         found = _round(session, progress)
     if not live.watch:
         show(found.answer, question)
-        return conclude(found.answer.report, question)
+        code = conclude(found.answer.report, question)
+        if found.answer.keep is not None:
+            found.answer.keep()
+        return code
     return _watch(session, found)
 
 
@@ -68,7 +72,8 @@ def _begin(question: Question, live: Live, progress: Progress) -> _Session:
     from kubectl_gpuadmit.adapters.kube.reading import server_version
     from kubectl_gpuadmit.adapters.kube.resources import Catalogue
 
-    policy = policy_of(question.policy)
+    rules = policy_file(question.policy) if question.policy else None
+    policy = load_policy(rules)
     access = Access(
         kubeconfig=live.kubeconfig,
         context=live.context,
@@ -88,6 +93,7 @@ def _begin(question: Question, live: Live, progress: Progress) -> _Session:
         connection=connection,
         catalogue=Catalogue(connection),
         policy=policy,
+        policy_file=rules,
         namespace=live.namespace or connection.namespace,
         version=version,
     )
@@ -158,6 +164,7 @@ def _round(session: _Session, progress: Progress) -> Round:
         with_remedies=question.remedies,
         kubernetes=session.version,
     )
+    keep = _keeper(session, documents, facts.cluster, report, now) if question.capsule else None
     report = narrowed(structs.replace(report, policy=question.policy), facts.absences)
     histories: dict[tuple[str, str, str], History] = {}
     if objects:
@@ -167,8 +174,34 @@ def _round(session: _Session, progress: Progress) -> Round:
         progress.step("asking the API server")
         report = _asked_of_server(session, report, facts.cluster, readable, now)
     report = _with_histories(report, histories, now)
-    answer = Answer(report, time.monotonic() - begun, positions(readable))
+    answer = Answer(report, time.monotonic() - begun, positions(readable), keep)
     return Round(answer, _is_placed(report, histories))
+
+
+def _keeper(
+    session: _Session,
+    documents: list[Document | BadManifest],
+    cluster: Cluster,
+    report: Report,
+    now: dt.datetime,
+) -> Callable[[], None]:
+    """Writes the capsule: the engine's answer alone, for what happened cannot be replayed."""
+    from kubectl_gpuadmit.cli.capsule import Asked, keeper
+
+    asked = Asked(
+        documents=documents,
+        cluster=cluster,
+        policy=session.policy,
+        policy_file=session.policy_file,
+        now=now,
+        source=report.source,
+        namespace=session.namespace,
+        remedies=session.question.remedies,
+        kubernetes=session.version,
+    )
+    return keeper(
+        session.question.capsule, asked, structs.replace(report, policy=session.question.policy)
+    )
 
 
 def _manifests(paths: Sequence[str]) -> list[Document | BadManifest]:

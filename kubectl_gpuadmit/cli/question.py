@@ -51,6 +51,10 @@ class Question(Struct, frozen=True, kw_only=True):
     now: dt.datetime | None
     remedies: bool
     rule: str
+    capsule: str = ""
+    """File that is to hold what the answer read, '' for none."""
+    from_capsule: str = ""
+    """File that holds the whole question, '' where the other fields do."""
     warn_exit_code: int
     kubernetes: str
     """``1.N``, '' for the newest that is known, or the live API server's own."""
@@ -66,8 +70,11 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
     """
     names = tuple(values.get("names", ()))
     paths = (*values.get("paths", ()), *values["files"])
+    if values["from_capsule"]:
+        _alone(values, (*names, *paths))
     _exclude(command, values, names, paths)
-    version = values["kubernetes_version"]
+    without = values["snapshot"] or values["rule"] or values["from_capsule"]
+    kubernetes = values["kubernetes_version"]
     return Question(
         command=command,
         paths=paths,
@@ -76,12 +83,14 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
         output=values["output"],
         details=values["details"],
         namespace=values["namespace"] or "default",
-        now=_instant(values["now"]) if values["now"] else None,
+        now=instant(values["now"]) if values["now"] else None,
         remedies=not values["no_remedies"],
         rule=values["rule"],
+        capsule=values["capsule"],
+        from_capsule=values["from_capsule"],
         warn_exit_code=values["warn_exit_code"],
-        kubernetes=_version(version) if version else "",
-        live=None if values["snapshot"] or values["rule"] else _live(values, names),
+        kubernetes=version(kubernetes) if kubernetes else "",
+        live=None if without else _live(values, names),
     )
 
 
@@ -130,8 +139,8 @@ def _live(values: Mapping[str, Any], names: tuple[str, ...]) -> Live:
     return Live(
         names=names,
         namespace=values["namespace"],
-        timeout=_seconds(values["timeout"], "--timeout") if values["timeout"] else WATCH_SECONDS,
-        request_timeout=_seconds(pause, "--request-timeout") if pause else None,
+        timeout=seconds(values["timeout"], "--timeout") if values["timeout"] else WATCH_SECONDS,
+        request_timeout=seconds(pause, "--request-timeout") if pause else None,
         **given,
     )
 
@@ -139,7 +148,7 @@ def _live(values: Mapping[str, Any], names: tuple[str, ...]) -> Live:
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
-def _seconds(text: str, flag: str) -> float:
+def seconds(text: str, flag: str) -> float:
     """``90``, ``90s``, ``1m30s``, ``2h``: as kubectl takes them, a bare number counts seconds."""
     found = _DURATION.fullmatch(text)
     if found is None or not text:
@@ -150,7 +159,31 @@ def _seconds(text: str, flag: str) -> float:
     return hours * 3600 + minutes * 60 + seconds
 
 
-def _instant(text: str) -> dt.datetime:
+def _alone(values: Mapping[str, Any], paths: tuple[str, ...]) -> None:
+    """A capsule holds all of the question: nothing else may be asked besides."""
+    besides = (
+        "snapshot",
+        "policy",
+        "namespace",
+        "now",
+        "no_remedies",
+        "kubernetes_version",
+        "rule",
+    )
+    flags = {option.name: option.flags[-1] for option in OPTIONS}
+    given = [flags[name] for name in (*besides, "capsule", *LIVE) if values[name]]
+    given += [f"the file {paths[0]}"] if paths else []
+    if given:
+        raise BadInput(
+            "capsule-alone",
+            f"a capsule holds the whole question; {given[0]} would make it another",
+            field="--from-capsule",
+            hint="leave it out; to ask another question, use -f FILE --snapshot PATH",
+        )
+
+
+def instant(text: str) -> dt.datetime:
+    """The value of ``--now``. Raises BadInput."""
     try:
         at = dt.datetime.fromisoformat(text)
     except ValueError:
@@ -165,7 +198,8 @@ def _instant(text: str) -> dt.datetime:
     return at
 
 
-def _version(text: str) -> str:
+def version(text: str) -> str:
+    """``v1.34.2`` -> ``1.34``. Raises BadInput."""
     match = re.fullmatch(r"v?1\.(\d{1,3})(?:[.+-].*)?", text)
     if match is None or int(match[1]) not in SUPPORTED:
         raise BadInput(

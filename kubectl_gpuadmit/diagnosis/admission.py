@@ -32,7 +32,7 @@ REASONS = {
 
 SECURITY = "kubectl get namespace NAMESPACE --show-labels"
 
-_FIELD = r"(?P<field>(?:spec|metadata|template)[-A-Za-z0-9_.\[\]/\"]*?)"
+_FIELD = r"(?P<field>(?:spec|metadata|template)[-A-Za-z0-9_.\[\]/\"]{0,250}?)"
 
 
 def _invalid(words: str, reason: str, detail: str) -> Phrase:

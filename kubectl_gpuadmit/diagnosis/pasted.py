@@ -15,8 +15,11 @@ from typing import Any
 
 import msgspec
 
-LONGEST = 200_000
-"""Characters that are read: a message has a few hundred, an event 1,024 at most."""
+LONGEST = 1_000_000
+"""Characters of a text that are read; of JSON everything is."""
+
+STATEMENT = 8_000
+"""Characters of one statement: a message has a few hundred, an event 1,024 at most."""
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]"
@@ -100,14 +103,18 @@ class Statement(msgspec.Struct, frozen=True, dict=True):
 
 def statements(raw: str) -> Iterator[Statement]:
     """Every statement of a paste, in order; messages inside JSON come one by one."""
-    text = _ESCAPES.sub("", raw[:LONGEST].replace("\r\n", "\n").replace("\r", "\n"))
-    text = text.translate(_QUOTES)
-    objects = _json(text)
+    objects = _json(raw)
     if objects is not None:
         for message in objects:
-            yield from _split(_unescaped(message))
+            yield from _split(_unescaped(_plain(message)))
         return
-    yield from _split(_unescaped(text))
+    yield from _split(_unescaped(_plain(raw[:LONGEST])))
+
+
+def _plain(raw: str) -> str:
+    """Without what a terminal or an editor has put in."""
+    text = _ESCAPES.sub("", raw.replace("\r\n", "\n").replace("\r", "\n"))
+    return text.translate(_QUOTES)
 
 
 def _unescaped(text: str) -> str:
@@ -124,17 +131,25 @@ def _unescaped(text: str) -> str:
 
 def _split(text: str) -> Iterator[Statement]:
     block: list[str] = []
-    for line in text.split("\n"):
+    room = STATEMENT
+    for line in _lines(text):
         blank = not line.strip()
         if blank and block and _GOES_ON.search(" ".join(block)):
             continue
-        if block and (blank or _START.match(line)):
+        if block and (blank or len(line) > room or _START.match(line)):
             yield _statement(block)
-            block = []
+            block, room = [], STATEMENT
         if not blank:
             block.append(line)
+            room -= len(line) + 1
     if block:
         yield _statement(block)
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        for at in range(0, max(len(line), 1), STATEMENT):
+            yield line[at : at + STATEMENT]
 
 
 def _statement(lines: list[str]) -> Statement:

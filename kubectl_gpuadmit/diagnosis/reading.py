@@ -18,7 +18,7 @@ from kubectl_gpuadmit.diagnosis import (
     webhooks,
 )
 from kubectl_gpuadmit.diagnosis.cause import Cause, Diagnosis, Heard, Speaker
-from kubectl_gpuadmit.diagnosis.pasted import Statement, statements
+from kubectl_gpuadmit.diagnosis.pasted import LONGEST, Statement, statements
 from kubectl_gpuadmit.verdict import Evidence
 
 SPEAKERS: tuple[Speaker, ...] = (
@@ -76,8 +76,11 @@ def read(text: str) -> Diagnosis:
     causes: list[Cause] = []
     unknown: list[str] = []
     spoken = list(statements(text))
+    known: dict[str, list[Heard]] = {}
     for statement in spoken:
-        heard = _without_echoes(_hear(statement))
+        if statement.text not in known:
+            known[statement.text] = _without_echoes(_hear(statement))
+        heard = known[statement.text]
         causes += [part.cause for part in heard if part.cause]
         lost = [part for part in heard if part.cause is None]
         unknown += [statement.said(part.start, part.end) for part in lost]
@@ -95,6 +98,8 @@ def read(text: str) -> Diagnosis:
         unknown = [s.said(0, len(s.bare)) for s in spoken if s.bare]
     if causes:
         unknown = [text for text in unknown if not _CARRIER.search(text)]
+    if len(text) > LONGEST and not text.lstrip().startswith(("{", "[")):
+        unknown.append(f"what comes after the first {LONGEST:,} characters was not read")
     return Diagnosis(tuple(_once(causes)), tuple(dict.fromkeys(unknown)))
 
 

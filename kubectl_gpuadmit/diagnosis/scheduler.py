@@ -337,11 +337,14 @@ def _cause(row: NodeReason, match: re.Match[str], count: int, total: int | None)
 
 def _counts(bare: str, start: int) -> tuple[int | None, int | None]:
     """Nodes where no victim was found, and where preemption would not help, after ``start``."""
-    if not _PREEMPTION.search(bare, max(0, start - 1)):
+    head = _PREEMPTION.search(bare, max(0, start - 1), start + 80)
+    if not head:
         return None, None
+    following = [m.start() for m in _HEADER.finditer(bare, head.end() + 1)]
+    end = following[0] if following else len(bare)
     refused = helpless = None
     for text, name in ((_NO_VICTIMS, "refused"), (_NOT_HELPFUL, "helpless")):
-        match = re.compile(r"(?P<n>\d{1,9})" + text.pattern, re.IGNORECASE).search(bare, start)
+        match = re.compile(r"(?P<n>\d{1,9})" + text.pattern, re.IGNORECASE).search(bare, start, end)
         if match and name == "refused":
             refused = int(match["n"])
         elif match:

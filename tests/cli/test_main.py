@@ -21,6 +21,8 @@ COMMANDS = (
     "",
     "explain",
     "check",
+    "snapshot",
+    "diff",
     "policy",
     "policy lint",
     "policy init",

@@ -67,8 +67,8 @@ def test_json_in_whole() -> None:
         "causes": [
             {
                 "reason": "quota/exceeded",
-                "detail": "ResourceQuota gpus: requests.nvidia.com/gpu asked 4 · used 30 · limit 32,"
-                " 2 left",
+                "detail": "ResourceQuota gpus: requests.nvidia.com/gpu"
+                " asked 4 · used 30 · limit 32, 2 left",
                 "evidence": [
                     {
                         "subject": "ResourceQuota gpus",
@@ -145,8 +145,8 @@ Events:
   ----     ------             ----               ----                -------
   Normal   Scheduled          2m                 default-scheduler   Successfully assigned a/b to c
   Warning  FailedScheduling   3s (x3 over 3m)    default-scheduler   0/3 nodes are available: 1
-                                                                     node(s) had untolerated taint(s), 2
-                                                                     Insufficient nvidia.com/gpu.
+                                                                     node(s) had untolerated
+                                                                     taint(s), 2 Insufficient cpu.
   Normal   NotTriggerScaleUp  2s                 cluster-autoscaler  pod didn't trigger scale-up: 1
                                                                      max node group size reached
 """

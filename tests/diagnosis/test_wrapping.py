@@ -21,8 +21,9 @@ TEXTS = [
     row["text"]
     for table in sorted(Path(__file__).parent.glob("*.yaml"))
     for row in yaml.safe_load(table.read_text("utf-8"))
-    if "\n" not in row["text"]
+    if "\n" not in row["text"] and "   " not in row["text"]
 ]
+"""Messages; rows of a table are no text that anybody wraps."""
 
 WHOLE = [text for text in TEXTS if not text.startswith("des are")]
 """Those whose beginning is not cut off: in a table a message stands whole."""
