@@ -51,7 +51,8 @@ REASONS: dict[str, str] = {
     "live/placed": "All pods that the workload wants are on nodes",
     "live/disagrees": (
         "What happened differs from the verdict; the evidence holds both; the cluster may have "
-        "changed since, or something decides that cannot be read: --server asks the API server itself"
+        "changed since, or something decides that cannot be read: --server asks the API server "
+        "itself"
     ),
 }
 
