@@ -18,13 +18,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kubectl_gpuadmit import rules
-from kubectl_gpuadmit.cli.catalogue import catalogue
+from kubectl_gpuadmit.cli.catalogue import catalogue, found_by_judging
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.policy.schema import policy_schema, setting_key
 from kubectl_gpuadmit.rule import REGISTRY, Rule
 
 ROOT = Path(__file__).parent.parent
-WITH_TRANSCRIPTS = ("README.md", "examples/README.md", "docs/runbook.md", "docs/snapshots.md")
+WITH_TRANSCRIPTS = (
+    "README.md",
+    "examples/README.md",
+    "docs/runbook.md",
+    "docs/snapshots.md",
+    "docs/why.md",
+)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"<!-- rules -->\n.*?<!-- /rules -->", re.DOTALL)
 assert rules.__all__, "importing the package registers every rule"
@@ -144,7 +150,7 @@ def _settings(rule: Rule) -> Iterator[str]:
 
 def policy_schema_text() -> str:
     """The JSON Schema of policy files, for editors."""
-    made = policy_schema(REGISTRY, catalogue())
+    made = policy_schema(REGISTRY, found_by_judging())
     return json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 

@@ -147,10 +147,10 @@ def load_policy(file: tuple[bytes, str] | None) -> Policy:
 
     if file is None:
         return Policy.default()
-    from kubectl_gpuadmit.cli.catalogue import catalogue
+    from kubectl_gpuadmit.cli.catalogue import found_by_judging
     from kubectl_gpuadmit.policy import load
 
-    return load.load_policy(*file, catalogue=catalogue)
+    return load.load_policy(*file, catalogue=found_by_judging)
 
 
 def policy_file(path: str) -> tuple[bytes, str]:

@@ -18,6 +18,7 @@ from kubectl_gpuadmit.cli.options import OPTIONS, OUTPUTS, Argument, Option
 from kubectl_gpuadmit.cli.policy import policy
 from kubectl_gpuadmit.cli.problems import tell
 from kubectl_gpuadmit.cli.snapshot import snapshot
+from kubectl_gpuadmit.cli.why import why
 
 COMMAND = "kubectl-gpu_admit"
 """The name on PATH, which shells complete; kubectl completes its own through the plugin."""
@@ -89,6 +90,7 @@ app.command()(as_typer_sees_it(explain.explain, explain.ARGUMENT))
 app.command()(as_typer_sees_it(check.check, check.ARGUMENT))
 app.command()(snapshot)
 app.command()(diff)
+app.command()(why)
 app.add_typer(policy, name="policy")
 
 

@@ -193,8 +193,7 @@ class WhatIf:
         self.info = self.info.with_pod(pod)
 
     def shortfalls(self) -> tuple[Shortfall, ...]:
-        """The scheduler asks its filters with the nominated pods and without, and needs both to pass
-        (RunFilterPluginsWithNominatedPods)."""
+        """With nominated pods and without: both must pass (RunFilterPluginsWithNominatedPods)."""
         promised = self._cycle.nominated(self.info.name)
         if promised:
             wide, info = tuple(f.fork() for f in self._wide), self.info

@@ -27,6 +27,7 @@ COMMANDS = (
     "policy lint",
     "policy init",
     "policy schema",
+    "why",
     "version",
 )
 ENVIRONMENT = {

@@ -115,7 +115,10 @@ def compile_program(go: str, name: str, target: Path) -> None:
 def main() -> None:
     """``python -m tests.controlplane.binaries [NAME...]`` builds and prints the paths."""
     for name in sys.argv[1:] or PACKAGES:
-        print(find(name))
+        try:
+            print(find(name))
+        except Missing as problem:
+            sys.exit(f"error: {problem}")
 
 
 if __name__ == "__main__":

@@ -220,8 +220,13 @@ def defaulting_differences(ours: Pod, stored: Json) -> Iterable[str]:
 
 
 def plain(message: str) -> str:
-    """A refusal without the pod's name: a controller or the server draws part of it."""
-    return re.sub(r'^(\S+) "[^"]*" is (forbidden|invalid)', r"\1 … is \2", message)
+    """A refusal without what differs from time to time: drawn names, the order of a Go map."""
+    named = re.sub(r'^(\S+) "[^"]*" is (forbidden|invalid)', r"\1 … is \2", message)
+    head, several, rest = named.partition(" is forbidden: [")
+    if not several:
+        return named
+    parts = re.split(r", (?=minimum |maximum |\S+ max limit)", rest.removesuffix("]"))
+    return f"{head}{several}{', '.join(sorted(parts))}]"
 
 
 def admission_differences(

@@ -84,50 +84,32 @@ def of(cluster: Cluster, pod: Pod) -> Claims:
     if not volumes:
         return _NONE
     wanted = list(claim_names(pod))
-    ephemeral = [v for v in volumes if v.ephemeral is not None]
-    if not wanted and not ephemeral:
+    if not wanted and not any(v.ephemeral is not None for v in volumes):
         return _NONE
     unknowns: list[Unknown] = []
-    groups: dict[str, list[PersistentVolumeClaim]] = {"bound": [], "delayed": [], "immediate": []}
-    refused: list[str] = []
-    for item in ephemeral:
-        claim = cluster.get("PersistentVolumeClaim", pod.namespace, f"{pod.name}-{item.name}")
-        if pod.metadata.uid and isinstance(claim, PersistentVolumeClaim):
-            if not _owned(claim, pod):
-                refused.append(
-                    f"PVC {claim.namespace}/{claim.name} was not created for pod "
-                    f"{pod.namespace}/{pod.name} (pod is not owner)"
-                )
-            else:
-                _sort(cluster, claim, groups, refused, unknowns)
-            continue
-        made = _of_template(pod, item)
-        if made is not None and _unbound(cluster, made)[0] == "delayed":
-            groups["delayed"].append(made)
-        else:
-            unknowns.append(
-                _unknown(
-                    f"volume {item.name!r}: its claim is made with the pod; where its volume will "
-                    "be is not known",
-                    level="audit",
-                )
-            )
     if wanted and not cluster.knows("PersistentVolumeClaim"):
         names = ", ".join(name for name, _ in wanted)
-        unknowns.append(
-            _unknown(
-                f"PersistentVolumeClaim objects: not in the source, the pod uses {names}",
-                "kubectl get pvc -A -o yaml",
+        return Claims(
+            unknowns=(
+                _unknown(
+                    f"PersistentVolumeClaim objects: not in the source, the pod uses {names}",
+                    "kubectl get pvc -A -o yaml",
+                ),
             )
         )
-        return Claims(unknowns=tuple(unknowns))
+    groups: dict[str, list[PersistentVolumeClaim]] = {"bound": [], "delayed": [], "immediate": []}
     missing: list[str] = []
-    for name, _ in wanted:
-        claim = cluster.get("PersistentVolumeClaim", pod.namespace, name)
-        if isinstance(claim, PersistentVolumeClaim):
-            _sort(cluster, claim, groups, refused, unknowns)
-        else:
-            missing.append(name)
+    refused: list[str] = []
+    for item in volumes:
+        if item.persistentVolumeClaim is not None:
+            name = item.persistentVolumeClaim.claimName
+            claim = cluster.get("PersistentVolumeClaim", pod.namespace, name)
+            if isinstance(claim, PersistentVolumeClaim):
+                _sort(cluster, claim, groups, refused, unknowns)
+            else:
+                missing.append(name)
+        elif item.ephemeral is not None:
+            _ephemeral(cluster, pod, item, groups, refused, unknowns)
     if groups["bound"] and not cluster.knows("PersistentVolume"):
         unknowns.append(
             _unknown("PersistentVolume objects: not in the source", "kubectl get pv -o yaml")
@@ -141,6 +123,38 @@ def of(cluster: Cluster, pod: Pod) -> Claims:
         tuple(groups["immediate"]),
         tuple(unknowns),
     )
+
+
+def _ephemeral(
+    cluster: Cluster,
+    pod: Pod,
+    item: Volume,
+    groups: dict[str, list[PersistentVolumeClaim]],
+    refused: list[str],
+    unknowns: list[Unknown],
+) -> None:
+    """The claim made for a live pod; for one that is to come, the claim that will be made."""
+    claim = cluster.get("PersistentVolumeClaim", pod.namespace, f"{pod.name}-{item.name}")
+    if pod.metadata.uid and isinstance(claim, PersistentVolumeClaim):
+        if _owned(claim, pod):
+            _sort(cluster, claim, groups, refused, unknowns)
+        else:
+            refused.append(
+                f"PVC {claim.namespace}/{claim.name} was not created for pod "
+                f"{pod.namespace}/{pod.name} (pod is not owner)"
+            )
+        return
+    made = _of_template(pod, item)
+    if made is not None and _unbound(cluster, made)[0] == "delayed":
+        groups["delayed"].append(made)
+    else:
+        unknowns.append(
+            _unknown(
+                f"volume {item.name!r}: its claim is made with the pod; where its volume will "
+                "be is not known",
+                level="audit",
+            )
+        )
 
 
 def _sort(

@@ -82,6 +82,8 @@ class _Waiting(Struct, frozen=True):
     sized: bool
     """Whether it asks for an amount of storage at all."""
     bytes: int
+    order: int
+    """Position among the pod's volumes."""
 
 
 class Binding:
@@ -107,8 +109,9 @@ class Binding:
                         _storage(claim).nano,
                         "storage" in _asked(claim),
                         _storage(claim).value(),
+                        order,
                     )
-                    for claim in claims.delayed
+                    for order, claim in enumerate(claims.delayed)
                     for name in (claimlib.class_name(claim),)
                 ),
                 key=lambda w: w.size,
@@ -154,6 +157,7 @@ class Binding:
 
     def _unmatched(self, info: NodeInfo) -> tuple[str, str]:
         """(name, reason) of the first claim that this node cannot satisfy, '' if none."""
+        selected_here: list[_Waiting] = []
         to_provision: list[_Waiting] = []
         taken: set[str] = set()
         for waiting in self._waiting:
@@ -162,14 +166,14 @@ class Binding:
                 return waiting.claim.name, REASON_BIND
         for waiting in self._waiting:
             if claimlib.SELECTED_NODE in waiting.claim.annotations:
-                to_provision.append(waiting)
+                selected_here.append(waiting)
                 continue
             volume = _smallest(waiting, info, taken)
             if volume is None:
                 to_provision.append(waiting)
             else:
                 taken.add(volume.name)
-        for waiting in to_provision:
+        for waiting in (*sorted(selected_here, key=lambda w: w.order), *to_provision):
             found = waiting.storage_class
             if found is None or found.provisioner in (None, "", NO_PROVISIONER):
                 return waiting.claim.name, REASON_BIND
@@ -240,8 +244,8 @@ def unknowns(cluster: Cluster, claims: Claims) -> tuple[Unknown, ...]:
             found.append(
                 Unknown(
                     rule="placement",
-                    missing=f"free space for claim {claim.name}: CSIStorageCapacity objects are not "
-                    "in the source",
+                    missing=f"free space for claim {claim.name}: CSIStorageCapacity objects are"
+                    " not in the source",
                     level="audit",
                     hint="kubectl get csistoragecapacities -A -o yaml",
                     stage="placement",

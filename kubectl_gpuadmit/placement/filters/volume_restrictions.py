@@ -100,7 +100,7 @@ class Restrictions:
             self._uses += by * sum(name in self._once for name, _ in claim_names(pod))
 
     def fork(self) -> Restrictions:
-        """Without disks, and with claims that nobody uses, PreFilter skips the filter for the cycle."""
+        """Without disks, and with claims that nobody uses, PreFilter skips the filter for good."""
         twin = object.__new__(Restrictions)
         twin.__dict__.update(self.__dict__)
         if not self._trial:
