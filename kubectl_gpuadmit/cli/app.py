@@ -88,9 +88,9 @@ app = typer.Typer(
 )
 app.command()(as_typer_sees_it(explain.explain, explain.ARGUMENT))
 app.command()(as_typer_sees_it(check.check, check.ARGUMENT))
+app.command()(why)
 app.command()(snapshot)
 app.command()(diff)
-app.command()(why)
 app.add_typer(policy, name="policy")
 
 
