@@ -49,9 +49,9 @@ def test_kubectl_runs_the_plugin_and_names_it_as_typed(clone: Path) -> None:
 
 @with_kubectl
 def test_kubectl_hands_on_arguments_and_exit_codes(clone: Path) -> None:
-    done = call("kubectl", "gpu-admit", "explain", "-f", "a b.yaml", path=beside(clone))
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr.startswith("error: without --snapshot")
+    done = call("kubectl", "gpu-admit", "check", "a b.yaml", "--snapshot", "s", path=beside(clone))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: a b.yaml: no such file")
 
 
 @with_kubectl
