@@ -204,6 +204,13 @@ class Cluster:
         """Every kind that the source exported, sorted."""
         return sorted(self._known)
 
+    @classmethod
+    def restored(cls, objects: Iterable[KubeObject], known: Iterable[str]) -> Cluster:
+        """As ``of``, from what another gave away: kinds that it did not know stay unknown, whatever
+        single objects of them there are."""
+        listed, kinds = list(objects), frozenset(known)
+        return cls.of(listed, kinds, partial={obj.kind for obj in listed} - kinds)
+
     def get(self, kind: str, namespace: str, name: str) -> KubeObject | None:
         return self._objects.get(kind, {}).get((namespace, name))
 
