@@ -19,8 +19,8 @@ from msgspec.json import encode
 from kubectl_gpuadmit import proposals
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import GpuAdmitError
-from kubectl_gpuadmit.judge import judge
-from kubectl_gpuadmit.kube.workloads import expand
+from kubectl_gpuadmit.judge import State, judge
+from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.proposals import Case, Proposal
 from kubectl_gpuadmit.verdict import Outcome, Remedy, Skipped, Verdict
 
@@ -72,6 +72,7 @@ def search(
         parts = [candidates[index] for index in chosen]
         if not _compatible(parts):
             continue
+        parts = _renewed(case, parts, namespace)
         tries -= 1
         budget.left -= 1
         outcome = _try(case, parts, namespace)
@@ -80,16 +81,44 @@ def search(
     return tuple(remedy for _, remedy in found)
 
 
+def _renewed(case: Case, parts: list[Proposal], namespace: str) -> list[Proposal]:
+    """The parts, those that depend on what the workload asks (a quota) made for the changed one."""
+    if not any(part.patch for part in parts) or not any(part.again for part in parts):
+        return parts
+    changed = _expanded(case, parts, namespace, case.before)
+    if changed is None:
+        return parts
+    asked = structs.replace(case, workload=changed)
+    return [
+        next((one for one in part.again(asked) if one.topic == part.topic), part)
+        if part.again
+        else part
+        for part in parts
+    ]
+
+
 def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
     """The outcome of the changed manifest in the changed cluster if it is admitted and placed."""
     state = case.before
+    for part in parts:
+        if part.change is not None:
+            state = part.change(state.fork() if state is case.before else state)
+    changed = _expanded(case, parts, namespace, state)
+    if changed is None:
+        return None
+    verdict, _ = judge(changed, state, case.terms)
+    admitted = verdict.admission in ("admitted", "mutated")
+    return verdict.outcome if admitted and verdict.placement == "fits" else None
+
+
+def _expanded(
+    case: Case, parts: list[Proposal], namespace: str, state: State
+) -> Workload | None:
+    """What the changed manifest makes; None where it makes no pod or cannot be read."""
     data = _changed(case, parts)
     if data is None:
         return None
     try:
-        for part in parts:
-            if part.change is not None:
-                state = part.change(state.fork() if state is case.before else state)
         changed = expand(
             structs.replace(case.document, data=data),
             declared=case.terms.policy.declared_kinds,
@@ -100,9 +129,7 @@ def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
         return None
     if isinstance(changed, Skipped) or not any(group.count for group in changed.groups):
         return None
-    verdict, _ = judge(changed, state, case.terms)
-    admitted = verdict.admission in ("admitted", "mutated")
-    return verdict.outcome if admitted and verdict.placement == "fits" else None
+    return changed
 
 
 def _remedy(parts: list[Proposal], outcome: Outcome) -> Remedy:

@@ -25,6 +25,8 @@ class Proposal(Struct, frozen=True):
     command: str = ""
     change: Callable[[State], State] | None = None
     """The same in a what-if: is given a fork that it may change, returns the state to judge in."""
+    again: Callable[[Case], Iterator[Proposal]] | None = None
+    """Where the change depends on how much the workload asks: what to ask once that is less."""
 
 
 class Case(Struct, frozen=True):

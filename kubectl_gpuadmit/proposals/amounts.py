@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.workloads import PodGroup
 from kubectl_gpuadmit.kube.workloads.pointers import token
@@ -65,7 +66,12 @@ def fewer_gpus(case: Case) -> Iterator[Proposal]:
 
 
 def _settled(case: Case) -> int:
-    return len(case.verdict.places)
+    """How many of the pods quotas admit and nodes take as things are."""
+    group = case.workload.groups[0]
+    pod = chain.mutate(group.pod, case.before.cluster).pod
+    ledger = case.before.ledger.fork()
+    admitted, _, _ = ledger.admit_pods(pod, case.workload.ref.namespace, group.count)
+    return min(admitted, len(case.verdict.places))
 
 
 def _words(pods: int) -> str:
