@@ -17,7 +17,7 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.quantity import QuantityError
 from kubectl_gpuadmit.kube.resource_names import is_extended
-from kubectl_gpuadmit.placement import explain, preemption, static, suggest, waiting
+from kubectl_gpuadmit.placement import explain, kubelet, preemption, static, suggest, waiting
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import scheduling_gates
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
@@ -85,6 +85,9 @@ def place(
         missing = _unknown("Node objects: not in the source", "kubectl get nodes -o yaml")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     try:
+        if pod.spec.nodeName:
+            past = _past_the_scheduler(fork, pod, count, names)
+            return structs.replace(past, asked=count, decided_by="")
         cycle = Cycle(fork, pod)
     except QuantityError as problem:
         missing = _unknown(f"requests of the pod: {problem}")
@@ -111,6 +114,38 @@ def place(
         modelled = tuple(structs.replace(f, fidelity="modelled") for f in placed.findings)
         placed = structs.replace(placed, findings=modelled)
     return structs.replace(_gated(cluster, pod, placed), asked=count, decided_by=decided_by)
+
+
+def _past_the_scheduler(
+    cluster: Cluster, pod: Pod, count: int, names: Sequence[str] | None
+) -> Placed:
+    """Pods that name their node: its kubelet alone decides, and nothing waits.
+
+    ``cluster`` is this call's own fork.
+    """
+    name = pod.spec.nodeName or ""
+    info = cluster.nodes.get(name)
+    if info is None:
+        return Placed((), (), cluster, "never", (kubelet.no_such_node(name),))
+    if not cluster.knows("Pod"):
+        return Placed((), (), cluster, "unknown", unknowns=(_UNSEEN_PODS,))
+    places: list[str] = []
+    found = kubelet.shortfalls(pod, info)
+    while not found and len(places) < count:
+        cluster.apply(bound(pod, pod_name(pod, names, len(places)), name))
+        places.append(name)
+        found = kubelet.shortfalls(pod, cluster.nodes[name]) if len(places) < count else ()
+    findings = tuple(kubelet.refused(name, s, placed=len(places)) for s in found)
+    without = kubelet.overlooked(pod, info)
+    if without and places:
+        findings = (*findings, kubelet.started_without(name, without))
+    return Placed(
+        tuple(places),
+        (NodeVerdict(name, not found, found),),
+        cluster,
+        "fits" if len(places) == count else "never",
+        findings,
+    )
 
 
 def _refused(
@@ -193,12 +228,7 @@ def _unseen(cluster: Cluster, cycle: Cycle) -> tuple[Unknown, ...]:
     """Kinds that were not exported and that could change the answer."""
     found = []
     if not cluster.knows("Pod"):
-        found.append(
-            _unknown(
-                "Pod objects: not in the source, what runs on the nodes is not known",
-                "kubectl get pods -A -o yaml",
-            )
-        )
+        found.append(_UNSEEN_PODS)
     if not cluster.knows("DeviceClass"):
         for name, _ in cycle.asked:
             if is_extended(name) and not any(
@@ -238,3 +268,9 @@ def bound(pod: Pod, name: str, node: str) -> Pod:
 
 def _unknown(missing: str, hint: str = "", *, level: Level = "warn") -> Unknown:
     return Unknown(rule=RULE, missing=missing, level=level, hint=hint, stage="placement")
+
+
+_UNSEEN_PODS = _unknown(
+    "Pod objects: not in the source, what runs on the nodes is not known",
+    "kubectl get pods -A -o yaml",
+)

@@ -120,9 +120,16 @@ def _placement(page: Page, verdict: Verdict, *, details: bool) -> None:
             detail = _missing(verdict, "placement")
         case "never" if verdict.nodes and not any(n.fits for n in verdict.nodes):
             count = len(verdict.nodes)
-            detail = f"none of {count:,} nodes could, even empty" if count > 1 else "not even empty"
+            detail = f"none of {count:,} nodes could, even empty"
+            if count == 1:
+                permanent = any(s.permanent for s in verdict.nodes[0].shortfalls)
+                even = ", even empty" if permanent else ""
+                detail = f"{verdict.nodes[0].node} cannot take it{even}"
             if any(f.reason == "placement/too-many-replicas" for f in verdict.findings):
                 detail = "not all of them, even if nothing else ran"
+        case "never" if not verdict.nodes:
+            said = [f for f in ranked(verdict.findings) if stage(f) == "placement"]
+            detail = said[0].detail if said else ""
         case _:
             detail = nodes.best(verdict.nodes)
     _status(page, "placement", mark[verdict.placement], verdict.placement, detail)
@@ -233,7 +240,7 @@ def _remedies(page: Page, remedies: tuple[Remedy, ...], *, details: bool) -> Non
         ),
     )
     for number, remedy in enumerate(tried, 1):
-        ops = [page.cut(op, page.width - 7) for op in wording.changes(remedy.patch)]
+        ops = [page.cut(op, 4 * (page.width - 7)) for op in wording.changes(remedy.patch)]
         limit = len(ops) if details else 3
         more = f"{len(ops) - limit} more changes (-o json)" if len(ops) > limit else ""
         how = [
