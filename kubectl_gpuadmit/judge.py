@@ -230,9 +230,10 @@ def _judge_group(
         count = placed.asked
     names = PodNames(group, count)
     admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else count
+    after_rules: list[Finding] = []  # in the API server's order: quota last, then the scheduler
     if admitted:
         admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, count)
-        findings += over
+        after_rules += over
         unknowns += unsure
     if not group.scheduled_by_daemonset:
         placed = _place(cluster, pod, names, workload, terms)
@@ -243,7 +244,7 @@ def _judge_group(
         after = _place(cluster, pod, PodNames(group, admitted), workload, terms).cluster
     else:
         _leave_pending(after, pod, names, len(placed.places), admitted)
-    findings += placed.findings
+    after_rules += placed.findings
     unknowns += placed.unknowns
     return _Group(
         role=group.role,
@@ -251,7 +252,11 @@ def _judge_group(
         admitted=admitted,
         placed=placed,
         gpus={name: n * count for name, n in pod_gpus(pod).items()},
-        findings=[*(_rooted(f, group) for f in findings), *of_rules],
+        findings=[
+            *(_rooted(f, group) for f in findings),
+            *of_rules,
+            *(_rooted(f, group) for f in after_rules),
+        ],
         unknowns=unknowns,
         mutations=mutations,
         ops=ops,

@@ -56,7 +56,7 @@ def search(
     """Up to ENOUGH verified remedies, the smallest first.
 
     Tried in ``case.before``, the state that the workload met. Changes that contain a remedy
-    already found are not tried: they would be larger.
+    already found, or ask for still less than one, are not tried: they would be larger.
     """
     if budget.left <= 0:
         return ()
@@ -67,34 +67,31 @@ def search(
         if tries == 0 or len(found) == ENOUGH:
             break
         indexes = frozenset(chosen)
-        if any(done <= indexes for done, _ in found):
+        if any(_goes_further(indexes, done, candidates) for done, _ in found):
             continue
         parts = [candidates[index] for index in chosen]
         if not _compatible(parts):
             continue
-        parts = _renewed(case, parts, namespace)
         tries -= 1
         budget.left -= 1
-        outcome = _try(case, parts, namespace)
+        parts = _renewed(case, parts, namespace)
+        outcome = _try(case, parts, namespace) if parts else None
         if outcome is not None:
             found.append((indexes, _remedy(parts, outcome)))
     return tuple(remedy for _, remedy in found)
 
 
 def _renewed(case: Case, parts: list[Proposal], namespace: str) -> list[Proposal]:
-    """The parts, those that depend on what the workload asks (a quota) made for the changed one."""
+    """The parts, those that depend on what the workload asks (a quota) made for the changed one;
+    none where the changed one does not need them."""
     if not any(part.patch for part in parts) or not any(part.again for part in parts):
         return parts
     changed = _expanded(case, parts, namespace, case.before)
     if changed is None:
         return parts
     asked = structs.replace(case, workload=changed)
-    return [
-        next((one for one in part.again(asked) if one.topic == part.topic), part)
-        if part.again
-        else part
-        for part in parts
-    ]
+    renewed = [next(part.again(asked), None) if part.again else part for part in parts]
+    return [part for part in renewed if part] if None not in renewed else []
 
 
 def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
@@ -111,9 +108,7 @@ def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
     return verdict.outcome if admitted and verdict.placement == "fits" else None
 
 
-def _expanded(
-    case: Case, parts: list[Proposal], namespace: str, state: State
-) -> Workload | None:
+def _expanded(case: Case, parts: list[Proposal], namespace: str, state: State) -> Workload | None:
     """What the changed manifest makes; None where it makes no pod or cannot be read."""
     data = _changed(case, parts)
     if data is None:
@@ -155,6 +150,16 @@ def _combinations(candidates: list[Proposal]) -> Iterator[tuple[int, ...]]:
         yield heapq.heappop(heap)[2]
 
 
+def _goes_further(chosen: frozenset[int], done: frozenset[int], candidates: list[Proposal]) -> bool:
+    """All of ``done`` and more of it: further changes, or still fewer pods or GPUs."""
+
+    def as_far(i: int, j: int) -> bool:
+        less = candidates[i].topic == "pods" or candidates[i].topic.startswith("gpus ")
+        return i == j or (less and candidates[i].topic == candidates[j].topic and i < j)
+
+    return all(any(as_far(i, j) for j in chosen) for i in done)
+
+
 def _compatible(parts: list[Proposal]) -> bool:
     """No two answers to the same question, no two changes of the same place."""
     topics = [part.topic for part in parts]
@@ -163,12 +168,12 @@ def _compatible(parts: list[Proposal]) -> bool:
 
 
 def _distinct(case: Case, proposed: Iterable[Proposal]) -> list[Proposal]:
-    """Each change once, by what it makes of the manifest, cheapest first.
+    """Each change once, by what it makes of the manifest, cheapest first, else as proposed.
 
     At most 18: three of 18 are 987 combinations, more than any budget.
     """
     seen: dict[bytes, Proposal] = {}
-    for one in sorted(proposed, key=lambda p: (p.cost, p.summary)):
+    for one in sorted(proposed, key=lambda p: p.cost):
         changed = _changed(case, [one])
         if changed is not None:
             seen.setdefault(encode((changed, one.command)), one)

@@ -72,9 +72,7 @@ def example_policy() -> Policy:
     return load_policy((EXAMPLES / "policy.yaml").read_bytes(), "policy.yaml", catalogue=catalogue)
 
 
-def judged(
-    text: str, *, cluster: Cluster | None = None, policy: Policy | None = None
-) -> Report:
+def judged(text: str, *, cluster: Cluster | None = None, policy: Policy | None = None) -> Report:
     return evaluate(
         read_documents(text.encode(), "m.yaml"),
         cluster or example_cluster(),
@@ -92,9 +90,7 @@ def only(report: Report) -> Verdict:
 def applied(text: str, remedy: Remedy, verdict: Verdict) -> tuple[str, Cluster]:
     """The manifest and the cluster as a person would have them after following the remedy."""
     objects = [d.data for d in read_documents(text.encode(), "m.yaml") if isinstance(d, Document)]
-    index = next(
-        i for i, o in enumerate(objects) if o["metadata"]["name"] == verdict.ref.name
-    )
+    index = next(i for i, o in enumerate(objects) if o["metadata"]["name"] == verdict.ref.name)
     if remedy.patch:
         objects[index] = jsonpatch.apply_patch(objects[index], list(remedy.patch))
     cluster = example_cluster().fork()
@@ -249,6 +245,6 @@ def manifests(draw: st.DrawFn) -> str:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=manifests(), with_policy=st.booleans())
-def test_every_printed_remedy_admits_and_places_when_applied(text: str, with_policy: bool) -> None:  # noqa: FBT001
+def test_every_printed_remedy_admits_and_places_when_applied(text: str, with_policy: bool) -> None:
     policy = example_policy() if with_policy else None
     assert broken_promises(text, policy=policy) == []

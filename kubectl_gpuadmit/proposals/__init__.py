@@ -43,7 +43,7 @@ Generator = Callable[[Case], Iterator[Proposal]]
 
 
 def for_verdict(case: Case) -> Iterator[Proposal]:
-    """All proposals, in no particular order."""
+    """All proposals; of fewer and fewer pods or GPUs the most first."""
     from kubectl_gpuadmit.proposals import amounts, cluster_changes, moves, pools, suggested
 
     for generator in (

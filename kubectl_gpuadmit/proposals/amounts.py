@@ -30,14 +30,16 @@ _TENSOR_PARALLEL = re.compile(
 
 
 def fewer_pods(case: Case) -> Iterator[Proposal]:
-    """As many pods as were admitted and placed, where that is some but not all of them."""
+    """One pod less, half as many, as many as nodes take, as quota admits besides, or one."""
     manifest = case.document.data
     paths = [at for at in _COUNT_AT.get(case.workload.ref.kind, ()) if _value(manifest, at)]
     several_roles = len(case.workload.groups) > 1 and case.workload.ref.kind != "LeaderWorkerSet"
     if not paths or several_roles:
         return
     now = int(_value(manifest, paths[0]) or 0)
-    for fewer in sorted({now - 1, now // 2, 1, _settled(case)} - {0}, reverse=True):
+    for fewer in sorted(
+        {now - 1, now // 2, 1, len(case.verdict.places), _settled(case)} - {0}, reverse=True
+    ):
         if 0 < fewer < now:
             yield Proposal(
                 summary=f"{_words(fewer)} instead of {now}",

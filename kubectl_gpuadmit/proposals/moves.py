@@ -71,8 +71,11 @@ def _on_node(
 
 
 def _what_becomes_of(pod: Pod, cluster: Cluster, info: NodeInfo) -> str:
-    """``move team-a/x from inf-1 to inf-2`` where another node would take it, else ``stop``."""
+    """``move team-a/x from inf-1 to inf-2`` where another node would take the pod that its
+    controller makes anew, else ``stop``."""
     name = f"{pod.namespace}/{pod.name}"
+    if not any(o.controller for o in pod.metadata.ownerReferences or ()):
+        return f"stop {name} on {info.name} (no controller makes it anew)"
     free = structs.replace(pod, spec=structs.replace(pod.spec, nodeName=None))
     others = (v.node for v in node_verdicts(cluster, free) if v.fits and v.node != info.name)
     to = next(others, "")

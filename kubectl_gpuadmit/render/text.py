@@ -124,7 +124,7 @@ def _placement(page: Page, verdict: Verdict, *, details: bool) -> None:
             if count == 1:
                 permanent = any(s.permanent for s in verdict.nodes[0].shortfalls)
                 even = ", even empty" if permanent else ""
-                detail = f"{verdict.nodes[0].node} cannot take it{even}"
+                detail = f"{page.cut(verdict.nodes[0].node, 40)} cannot take it{even}"
             if any(f.reason == "placement/too-many-replicas" for f in verdict.findings):
                 detail = "not all of them, even if nothing else ran"
         case "never" if not verdict.nodes:
