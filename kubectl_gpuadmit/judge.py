@@ -479,9 +479,29 @@ def _admission(
 ) -> Admission:
     if any(_denies(found) for found in findings):
         return "denied"
-    if any(u.level == "deny" and u.stage == "admission" for u in unknowns):
+    if any(u.stage == "admission" and _leaves_open(u) for u in unknowns):
         return "unknown"
     return "mutated" if mutated else "admitted"
+
+
+def _leaves_open(unknown: Unknown) -> bool:
+    """Without this fact nobody can say that the pod is admitted.
+
+    Webhooks and policies of others are named, but can never be known from objects.
+    """
+    return unknown.level == "deny" or (
+        unknown.level == "warn" and unknown.rule in _CHECKS_THAT_NEED_OBJECTS
+    )
+
+
+_CHECKS_THAT_NEED_OBJECTS = frozenset(
+    {
+        "admission/priority",
+        "admission/quota",
+        "admission/runtime-class",
+        "admission/service-account",
+    }
+)
 
 
 def _blockers(findings: tuple[Finding, ...]) -> tuple[str, ...]:

@@ -104,8 +104,9 @@ def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
     if changed is None:
         return None
     verdict, _ = judge(changed, state, case.terms)
-    admitted = verdict.admission in ("admitted", "mutated")
-    return verdict.outcome if admitted and verdict.placement == "fits" else None
+    # Where facts are missing the change may help all the same: the outcome says what is unknown.
+    refused = verdict.admission == "denied"
+    return verdict.outcome if not refused and verdict.placement == "fits" else None
 
 
 def _expanded(case: Case, parts: list[Proposal], namespace: str, state: State) -> Workload | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_gpuadmit.render import diff, nodes, wording
 from kubectl_gpuadmit.render.page import BOLD, DIM, GREEN, RED, YELLOW, Page
-from kubectl_gpuadmit.render.standing import ranked, stage, standing, word
+from kubectl_gpuadmit.render.standing import gravest, ranked, stage, standing, word
 from kubectl_gpuadmit.render.wording import cells, plural
 from kubectl_gpuadmit.verdict import Finding, Mutation, PodPlace, Remedy, Report, Verdict
 
@@ -56,13 +56,14 @@ def workload(
 
 def _headline(page: Page, verdict: Verdict) -> None:
     shout = word(verdict).upper()
+    style = YELLOW if shout == "UNKNOWN" else _SHOUT[standing(verdict)]
     rest = f" · {verdict.ref.namespace}" if verdict.ref.namespace else ""
     rest += f" · {wording.asks(verdict)}"
     room = page.width - cells(page.clean(shout)) - 2
     if cells(page.clean(f"{verdict.ref}{rest}")) > room:
         rest = rest.replace(wording.asks(verdict), wording.totals(verdict))
     name = page.cut(str(verdict.ref), max(room - cells(page.clean(rest)), 24))
-    page.line((name, BOLD), (rest, ""), right=(shout, f"bold {_SHOUT[standing(verdict)]}"))
+    page.line((name, BOLD), (rest, ""), right=(shout, f"bold {style}"))
 
 
 def _status(page: Page, name: str, mark: str, answer: str, detail: str) -> None:
@@ -104,7 +105,8 @@ def _diff(page: Page, mutation: Mutation) -> None:
 
 
 def _missing(verdict: Verdict, part: str) -> str:
-    return next((u.missing for u in verdict.unknowns if u.stage == part), "")
+    """The gravest fact that this part of the answer lacks."""
+    return next((u.missing for u in gravest(verdict.unknowns) if u.stage == part), "")
 
 
 def _placement(page: Page, verdict: Verdict, *, details: bool) -> None:
@@ -281,7 +283,12 @@ def _unknown(page: Page, verdict: Verdict) -> None:
         return
     page.blank()
     page.line(("Unknown", BOLD))
-    for unknown in verdict.unknowns:
+    said: set[tuple[str, str, str]] = set()
+    for unknown in gravest(verdict.unknowns):
+        key = (unknown.missing, unknown.hint, unknown.level)
+        if key in said:
+            continue  # another rule needs the same
+        said.add(key)
         level = " (refused without it)" if unknown.level == "deny" else ""
         page.block([("  ", ""), page.mark("unknown")], unknown.missing + level, indent=4)
         if unknown.hint:
