@@ -6,7 +6,7 @@ FAMILY ?= placement
 CASES  ?= 2000
 SEED   ?= $(shell date +%s)
 
-.PHONY: setup demo test lint bench dist docs lock clean
+.PHONY: setup demo test lint bench docs lock clean dist controlplane controlplane-build conformance
 
 setup: $(VENV)/.runtime        ## make .venv; the command is .venv/bin/kubectl-gpu_admit
 
@@ -24,6 +24,16 @@ bench: $(VENV)/.dev            ## speed and memory, as ratios in one run
 
 dist: $(VENV)/.runtime         ## archives for krew, and the manifest with their sha256 (needs network)
 	$(BIN)/python release/archives.py
+
+controlplane: $(VENV)/.dev     ## a real control plane with examples/ in it, to play with; Ctrl-C ends it
+	$(BIN)/python -m tests.controlplane.play
+
+controlplane-build: $(VENV)/.dev ## build Kubernetes' own programs for the tests (minutes when cold)
+	$(BIN)/python -m tests.controlplane.binaries
+
+conformance: $(VENV)/.dev      ## our answers beside Kubernetes' own: FAMILY=placement CASES=2000 SEED=1
+	$(BIN)/python -m tests.controlplane.binaries referee
+	$(BIN)/python -m tests.differential --family $(FAMILY) --cases $(CASES) --seed $(SEED)
 
 docs: $(VENV)/.dev             ## write the generated pages anew
 	$(BIN)/python -m docs.generate

@@ -13,17 +13,24 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kubectl_gpuadmit import rules
-from kubectl_gpuadmit.cli.catalogue import catalogue
+from kubectl_gpuadmit.cli.catalogue import catalogue, found_by_judging
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.policy.schema import policy_schema, setting_key
 from kubectl_gpuadmit.rule import REGISTRY, Rule
 
 ROOT = Path(__file__).parent.parent
-WITH_TRANSCRIPTS = ("README.md", "examples/README.md", "docs/runbook.md", "docs/snapshots.md")
+WITH_TRANSCRIPTS = (
+    "README.md",
+    "examples/README.md",
+    "docs/runbook.md",
+    "docs/snapshots.md",
+    "docs/why.md",
+)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"<!-- rules -->\n.*?<!-- /rules -->", re.DOTALL)
 assert rules.__all__, "importing the package registers every rule"
@@ -35,7 +42,7 @@ RESTS = re.compile(r"^Rests on .*(?:\n {10}\S.*)*", re.MULTILINE)
 AGE = re.compile(r"\b[\d,]+ \w+ old\b")
 
 
-def run(command: str) -> tuple[str, int]:
+def run(command: str, there: Path) -> tuple[str, int]:
     """What one `kubectl gpu-admit …` prints at 80 columns without colour, and its exit code."""
     words = [
         name
@@ -46,7 +53,7 @@ def run(command: str) -> tuple[str, int]:
         raise ValueError(f"a transcript may only call kubectl gpu-admit: {command}")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words[2:]],
-        cwd=ROOT,
+        cwd=there,
         env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80", "PYTHONUTF8": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -63,17 +70,24 @@ def _shown(path: Path) -> str:
 
 
 def transcript(block: str) -> str:
-    """The block with every command's output as it is now."""
+    """The block with every command's output as it is now.
+
+    The commands see this project in a folder of their own: what they write there goes with it.
+    """
     code = 0
     parts = []
-    for line in block.splitlines():
-        if not line.startswith("$ "):
-            continue
-        if line == "$ echo $?":
-            output = str(code)
-        else:
-            output, code = run(line[2:])
-        parts.append(f"{line}\n{output}\n" if output else f"{line}\n")
+    with tempfile.TemporaryDirectory() as there:
+        for entry in ROOT.iterdir():
+            if not entry.name.startswith("."):
+                Path(there, entry.name).symlink_to(entry)
+        for line in block.splitlines():
+            if not line.startswith("$ "):
+                continue
+            if line == "$ echo $?":
+                output = str(code)
+            else:
+                output, code = run(line[2:], Path(there))
+            parts.append(f"{line}\n{output}\n" if output else f"{line}\n")
     return "".join(parts)
 
 
@@ -136,7 +150,7 @@ def _settings(rule: Rule) -> Iterator[str]:
 
 def policy_schema_text() -> str:
     """The JSON Schema of policy files, for editors."""
-    made = policy_schema(REGISTRY, catalogue())
+    made = policy_schema(REGISTRY, found_by_judging())
     return json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 

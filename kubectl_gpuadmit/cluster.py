@@ -169,7 +169,7 @@ class Cluster:
 
     def fork(self) -> Cluster:
         """A what-if copy: cheap, and independent of this one from now on."""
-        twin = Cluster()
+        twin = self._blank()
         twin.nodes = dict(self.nodes)
         twin._objects = dict(self._objects)
         twin._known = set(self._known)
@@ -180,11 +180,18 @@ class Cluster:
         self._owned.clear()  # both sides copy a kind's table before they write to it
         return twin
 
+    def _blank(self) -> Cluster:
+        return Cluster()
+
     # -- answers -----------------------------------------------------------------------------------
 
     def knows(self, kind: str) -> bool:
         """True where the source exported this kind, even if there was no object of it."""
         return kind in self._known
+
+    def known_kinds(self) -> list[str]:
+        """Every kind that the source exported, sorted."""
+        return sorted(self._known)
 
     def get(self, kind: str, namespace: str, name: str) -> KubeObject | None:
         return self._objects.get(kind, {}).get((namespace, name))

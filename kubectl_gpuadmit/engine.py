@@ -22,7 +22,7 @@ from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.judge import State, Terms, judge
 from kubectl_gpuadmit.kube.decode import decode_object
 from kubectl_gpuadmit.kube.manifests import Document
-from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim
+from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim, Pod
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.proposals import Case
@@ -108,14 +108,8 @@ def evaluate(
     A document that cannot be read is reported as ``Skipped(treated="unreadable")`` and stops nobody
     else.
     """
-    assert rules.__all__, "importing the package registers every rule"
     state = State(cluster.fork(), Ledger.of(cluster))
-    terms = Terms(
-        policy=policy,
-        now=now,
-        rules=tuple(REGISTRY[name] for name in sorted(REGISTRY)),
-        kubernetes=kubernetes,
-    )
+    terms = _terms(policy, now, kubernetes)
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace)
     budget = remedies.Budget.for_cluster(cluster)
     unsearched = 0
@@ -137,6 +131,29 @@ def evaluate(
         unsearched=unsearched,
         asked=_asked(items, policy),
     )
+
+
+def judged_alone(
+    workload: Workload,
+    cluster: Cluster,
+    policy: Policy,
+    *,
+    now: dt.datetime,
+    without: Iterable[Pod] = (),
+    kubernetes: str = "1.37",
+) -> Verdict:
+    """One workload that is already understood, on the cluster ``without`` some of its pods."""
+    state = State(cluster.fork(), Ledger.of(cluster))
+    for pod in without:
+        state.cluster.remove("Pod", pod.namespace, pod.name)
+        state.ledger.release(pod)
+    return judge(workload, state, _terms(policy, now, kubernetes))[0]
+
+
+def _terms(policy: Policy, now: dt.datetime, kubernetes: str) -> Terms:
+    assert rules.__all__, "importing the package registers every rule"
+    every = tuple(REGISTRY[name] for name in sorted(REGISTRY))
+    return Terms(policy=policy, now=now, rules=every, kubernetes=kubernetes)
 
 
 def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
@@ -170,7 +187,7 @@ def _sort_out(
     for document in documents:
         if isinstance(document, BadManifest):
             skipped.append(unreadable(document))
-        elif _is_applied(document):
+        elif is_brought_along(document):
             try:
                 obj = _at_home(decode_object(document), namespace)
             except BadManifest as problem:
@@ -238,6 +255,7 @@ def _refusal(
     )
 
 
-def _is_applied(document: Document) -> bool:
+def is_brought_along(document: Document) -> bool:
+    """Whether it counts as part of the cluster instead of being judged as a workload."""
     kind = str(document.data.get("kind", ""))
     return kind in APPLIED and (kind not in CORE or document.data.get("apiVersion") == "v1")

@@ -366,12 +366,12 @@ def _denies(found: Finding) -> bool:
 
 
 def _before(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """What the operations replace or remove, by path."""
+    """What stands now where the operations write, by path: a list may only be made longer."""
     from jsonpointer import JsonPointer, JsonPointerException
 
     before: dict[str, Any] = {}
     for op in ops:
-        if op["op"] in ("replace", "remove"):
+        if op["op"] in ("add", "replace", "remove"):
             try:
                 before[op["path"]] = JsonPointer(op["path"]).resolve(template)
             except JsonPointerException:

@@ -16,7 +16,6 @@ import contextlib
 import datetime as dt
 import gc
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,10 @@ import msgspec
 from msgspec import Struct
 
 from kubectl_gpuadmit.adapters.files import MAX_BYTES, SUFFIXES, read_file
+from kubectl_gpuadmit.adapters.writing import write_whole
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest, BadSnapshot
-from kubectl_gpuadmit.kube.decode import decode_bulk, decode_object
+from kubectl_gpuadmit.kube.decode import decode_bulk, decode_object, kind_name
 from kubectl_gpuadmit.kube.manifests import read_documents
 from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject
 
@@ -92,7 +92,7 @@ def load_snapshot(given: str) -> Snapshot:
                     known.update(index.kinds)
                 else:
                     objects.append(obj)
-            known |= kinds
+            known |= kinds - {"Snapshot"}
         if not objects and not known:
             raise BadSnapshot(
                 "empty-snapshot",
@@ -106,28 +106,35 @@ def load_snapshot(given: str) -> Snapshot:
 
 
 def save_snapshot(
-    path: Path, items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str] = ()
+    path: Path,
+    items: Iterable[dict[str, Any]],
+    *,
+    as_of: dt.datetime,
+    kinds: Iterable[str] = (),
+    replace: bool = False,
 ) -> None:
     """Writes our own form, whole or not at all; ``.zst`` in the name compresses.
 
-    Bytes depend on the arguments alone.
+    Bytes depend on the arguments alone. Raises as ``writing.write_whole``.
     """
+    raw = encoded(items, as_of=as_of, kinds=kinds)
+    write_whole(path, raw, replace=replace)
+
+
+def encoded(
+    items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str] = ()
+) -> bytes:
+    """A snapshot in our own form: a line for each object, so that text tools show what differs."""
     listed = list(items)
-    document = {
+    named = {kind_name(str(i.get("apiVersion") or ""), str(i.get("kind", ""))) for i in listed}
+    head: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "Snapshot",
         "asOf": as_of.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "kinds": sorted({*kinds, *(str(item.get("kind", "")) for item in listed)} - {""}),
-        "items": listed,
+        "kinds": sorted({*kinds, *named} - {""}),
     }
-    raw = msgspec.json.encode(document)
-    if path.suffix == ".zst":
-        import zstandard
-
-        raw = zstandard.ZstdCompressor(level=9).compress(raw)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
-        stream.write(raw)
-    Path(stream.name).replace(path)
+    lines = b",\n".join(msgspec.json.encode(item, order="sorted") for item in listed)
+    return msgspec.json.encode(head)[:-1] + b',"items":[\n' + lines + b"\n]}\n"
 
 
 @contextlib.contextmanager
@@ -169,10 +176,8 @@ def _files(path: Path) -> list[Path]:
 
 
 def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
-    raw = read_file(file)
+    raw = read_packed(file)
     name = str(file)
-    if raw[:4] == b"\x28\xb5\x2f\xfd":
-        raw = _unzstd(raw, name)
     if _looks_like_json(raw):
         objects, known = decode_bulk(raw, name)
     else:
@@ -184,6 +189,12 @@ def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
     if not objects:
         known = known | _kind_of_empty_file(file)
     return objects, known
+
+
+def read_packed(file: Path) -> bytes:
+    """The content of a file that may be compressed by gzip or zstd."""
+    raw = read_file(file)
+    return _unzstd(raw, str(file)) if raw[:4] == b"\x28\xb5\x2f\xfd" else raw
 
 
 def _looks_like_json(raw: bytes) -> bool:

@@ -49,7 +49,7 @@ def _container(container: Container, host_network: bool) -> Container:
             filled = replace(own, requests={**(own.requests or {}), **missing})
             container = replace(container, resources=filled)
     if container.ports and any(
-        p.protocol is None or (host_network and not p.hostPort) for p in container.ports
+        not p.protocol or (host_network and not p.hostPort) for p in container.ports
     ):
         ports = tuple(
             replace(

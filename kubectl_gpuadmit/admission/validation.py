@@ -254,6 +254,12 @@ def _common(
     if not container.image:
         yield required("invalid/required", (*at, "image"))
     yield from _ports(container, (*at, "ports"))
+    for i, variable in enumerate(container.env or ()):
+        spot = (*at, "env", i, "name")
+        if not variable.name:
+            yield required(_NAME, spot)
+        for text in names.variable(variable.name):
+            yield invalid(_NAME, spot, variable.name, text)
     seen: set[str] = set()
     for i, mount in enumerate(container.volumeMounts or ()):
         spot = (*at, "volumeMounts", i)

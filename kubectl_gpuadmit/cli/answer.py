@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
@@ -35,12 +36,16 @@ class Answer(Struct, frozen=True):
     report: Report
     seconds: float
     position: Callable[[Verdict, str], tuple[int, int] | None]
+    keep: Callable[[], None] | None = None
+    """Writes the capsule that was asked for; once the answer is on the screen, it may fail."""
 
 
 def answer(question: Question) -> int:
     """Answers on stdout, talks on stderr, returns the exit code."""
     if question.rule:
         return _rule(question.rule)
+    if question.from_capsule:
+        return _from_capsule(question)
     if not question.paths:
         where = "-f FILE" if question.command == "explain" else "PATH"
         raise NothingChecked(
@@ -48,9 +53,28 @@ def answer(question: Question) -> int:
             "nothing to check was named",
             hint=f"kubectl gpu-admit {question.command} {where}",
         )
+    if question.capsule:
+        from kubectl_gpuadmit.adapters.writing import free
+
+        free(Path(question.capsule))
     found = evaluated(question)
     show(found, question)
-    return conclude(found.report, question)
+    code = conclude(found.report, question)
+    if found.keep is not None:
+        found.keep()
+    return code
+
+
+def _from_capsule(question: Question) -> int:
+    from kubectl_gpuadmit.cli import capsule
+
+    begun = time.monotonic()
+    with Progress() as progress:
+        progress.step(f"replaying {question.from_capsule}")
+        replayed = capsule.replay(question.from_capsule)
+    show(Answer(replayed.report, time.monotonic() - begun, lambda verdict, pointer: None), question)
+    say(replayed.comparison)
+    return conclude(replayed.report, question)
 
 
 def evaluated(question: Question) -> Answer:
@@ -63,7 +87,8 @@ def evaluated(question: Question) -> Answer:
 
     begun = time.monotonic()
     with Progress() as progress:
-        policy = _policy(question.policy)
+        rules = policy_file(question.policy) if question.policy else None
+        policy = load_policy(rules)
         progress.step("reading the manifests")
         documents = [
             document
@@ -74,19 +99,39 @@ def evaluated(question: Question) -> Answer:
         snapshot = load_snapshot(question.snapshot)
         progress.step(f"judging {plural(len(documents), 'document')}")
         version: dict[str, Any] = {"kubernetes": question.kubernetes} if question.kubernetes else {}
+        now = question.now or snapshot.as_of or dt.datetime.now(dt.UTC)
         report = evaluate(
             documents,
             snapshot.cluster,
             policy,
-            now=question.now or snapshot.as_of or dt.datetime.now(dt.UTC),
+            now=now,
             source=_source(snapshot, question.now),
             namespace=question.namespace,
             with_remedies=question.remedies,
             **version,
         )
         report = structs.replace(report, policy=question.policy)
+        keep = None
+        if question.capsule:
+            from kubectl_gpuadmit.cli.capsule import Asked, keeper
+
+            keep = keeper(
+                question.capsule,
+                Asked(
+                    documents=documents,
+                    cluster=snapshot.cluster,
+                    policy=policy,
+                    policy_file=rules,
+                    now=now,
+                    source=report.source,
+                    namespace=question.namespace,
+                    remedies=question.remedies,
+                    **version,
+                ),
+                report,
+            )
     readable = [d for d in documents if not isinstance(d, BadManifest)]
-    return Answer(report, time.monotonic() - begun, _positions(readable))
+    return Answer(report, time.monotonic() - begun, _positions(readable), keep)
 
 
 def _source(snapshot: Snapshot, now: dt.datetime | None) -> Source:
@@ -96,16 +141,16 @@ def _source(snapshot: Snapshot, now: dt.datetime | None) -> Source:
     return Source("snapshot", snapshot.name, seconds if seconds >= 0 else None)
 
 
-def _policy(path: str) -> Policy:
+def load_policy(file: tuple[bytes, str] | None) -> Policy:
+    """The policy in a file's content, the built-in one for None. Raises BadPolicy."""
     from kubectl_gpuadmit.policy import Policy
 
-    if not path:
+    if file is None:
         return Policy.default()
-    from kubectl_gpuadmit.cli.catalogue import catalogue
-    from kubectl_gpuadmit.policy.load import load_policy
+    from kubectl_gpuadmit.cli.catalogue import found_by_judging
+    from kubectl_gpuadmit.policy import load
 
-    raw, name = policy_file(path)
-    return load_policy(raw, name, catalogue=catalogue)
+    return load.load_policy(*file, catalogue=found_by_judging)
 
 
 def policy_file(path: str) -> tuple[bytes, str]:

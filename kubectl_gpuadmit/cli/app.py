@@ -12,10 +12,13 @@ import typer
 
 from kubectl_gpuadmit import __version__
 from kubectl_gpuadmit.cli import check, explain
+from kubectl_gpuadmit.cli.diff import diff
 from kubectl_gpuadmit.cli.main import PROGRAM
 from kubectl_gpuadmit.cli.options import OPTIONS, OUTPUTS, Argument, Option
 from kubectl_gpuadmit.cli.policy import policy
 from kubectl_gpuadmit.cli.problems import tell
+from kubectl_gpuadmit.cli.snapshot import snapshot
+from kubectl_gpuadmit.cli.why import why
 
 COMMAND = "kubectl-gpu_admit"
 """The name on PATH, which shells complete; kubectl completes its own through the plugin."""
@@ -85,6 +88,9 @@ app = typer.Typer(
 )
 app.command()(as_typer_sees_it(explain.explain, explain.ARGUMENT))
 app.command()(as_typer_sees_it(check.check, check.ARGUMENT))
+app.command()(why)
+app.command()(snapshot)
+app.command()(diff)
 app.add_typer(policy, name="policy")
 
 

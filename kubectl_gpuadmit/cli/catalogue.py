@@ -24,3 +24,9 @@ def catalogue() -> dict[str, str]:
     for rule in REGISTRY.values():
         codes |= rule.reasons
     return dict(sorted(codes.items()))
+
+
+def found_by_judging() -> dict[str, str]:
+    """The codes that a verdict may have: those of a policy's levels and exceptions. What only a
+    pasted text can tell (``why/…``) is none."""
+    return {code: text for code, text in catalogue().items() if not code.startswith("why/")}

@@ -10,7 +10,16 @@ import shlex
 DEFAULT, NO_FILES = 0, 4
 """Cobra's directives: file names are good candidates too, or they are not."""
 
-PATHS = ("-f", "--filename", "--snapshot", "--policy", "--kubeconfig")
+PATHS = (
+    "-f",
+    "--filename",
+    "--snapshot",
+    "--policy",
+    "--policy-b",
+    "--kubeconfig",
+    "--capsule",
+    "--from-capsule",
+)
 
 
 def complete(args: list[str]) -> int:
@@ -24,7 +33,10 @@ def complete(args: list[str]) -> int:
 
 
 def candidates(before: list[str], word: str) -> list[str]:
-    """What typer knows to continue the words ``before`` with, ``word`` being begun."""
+    """What typer knows to continue the words ``before`` with, ``word`` being begun; for ``--rule``
+    the rules."""
+    if before[-1:] == ["--rule"]:
+        return _rules(word)
     from kubectl_gpuadmit.cli.app import COMMAND, run
 
     asked = {
@@ -45,9 +57,17 @@ def candidates(before: list[str], word: str) -> list[str]:
     return [line for line in out.getvalue().splitlines() if line.strip()]
 
 
+def _rules(word: str) -> list[str]:
+    from kubectl_gpuadmit import rules
+    from kubectl_gpuadmit.rule import REGISTRY
+
+    assert rules.__all__, "importing the package registers every rule"
+    return [name for name in sorted(REGISTRY) if name.startswith(word)]
+
+
 def _positional_paths(before: list[str], word: str) -> bool:
     return (
-        before[0] == "check" or before[:2] == ["policy", "lint"]
+        before[0] in ("check", "diff") or before[:2] == ["policy", "lint"]
         if not word.startswith("-")
         else False
     )

@@ -79,6 +79,20 @@ OPTIONS: tuple[Option, ...] = (
         "Judge as of this RFC 3339 time [default: the snapshot's].",
         metavar="TIME",
     ),
+    Option(
+        "capsule",
+        ("--capsule",),
+        "text",
+        "Also write what the answer read, to be replayed.",
+        metavar="FILE",
+    ),
+    Option(
+        "from_capsule",
+        ("--from-capsule",),
+        "text",
+        "Answer from such a file, with no other input.",
+        metavar="FILE",
+    ),
     Option("no_remedies", ("--no-remedies",), "flag", "Look for no change that would help."),
     Option(
         "rule",

@@ -27,14 +27,18 @@ def lint(files: Files, snapshot: Snapshot = "") -> int:
     """
     from kubectl_gpuadmit.adapters.snapshot import load_snapshot
     from kubectl_gpuadmit.cli.answer import policy_file
-    from kubectl_gpuadmit.cli.catalogue import catalogue
+    from kubectl_gpuadmit.cli.catalogue import found_by_judging
     from kubectl_gpuadmit.policy.lint import lint as problems_of
+    from kubectl_gpuadmit.render.wording import plural
 
     cluster = load_snapshot(snapshot).cluster if snapshot else None
     code = EXIT_CLEAR
     for file in files:
         found = problems_of(
-            *policy_file(file), now=dt.datetime.now(dt.UTC), cluster=cluster, catalogue=catalogue
+            *policy_file(file),
+            now=dt.datetime.now(dt.UTC),
+            cluster=cluster,
+            catalogue=found_by_judging,
         )
         errors = [problem for problem in found if problem.severity == "error"]
         for problem in found:
@@ -45,7 +49,7 @@ def lint(files: Files, snapshot: Snapshot = "") -> int:
                 if problem.hint:
                     say(f"hint: {problem.hint}")
         code = EXIT_BAD_INPUT if errors else code
-        counts = f"{len(errors)} errors, {len(found) - len(errors)} warnings"
+        counts = f"{plural(len(errors), 'error')}, {plural(len(found) - len(errors), 'warning')}"
         output.write_data(f"{file}: {counts if found else 'a sound policy'}\n")
     return code
 
@@ -64,10 +68,10 @@ def schema() -> int:
     """Print the JSON Schema of policy files."""
     from msgspec import json
 
-    from kubectl_gpuadmit.cli.catalogue import catalogue
+    from kubectl_gpuadmit.cli.catalogue import found_by_judging
     from kubectl_gpuadmit.policy.schema import policy_schema
     from kubectl_gpuadmit.rule import REGISTRY
 
-    made = json.encode(policy_schema(REGISTRY, catalogue()))
+    made = json.encode(policy_schema(REGISTRY, found_by_judging()))
     output.write_data(json.format(made, indent=2).decode() + "\n")
     return EXIT_CLEAR

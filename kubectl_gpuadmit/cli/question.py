@@ -35,6 +35,10 @@ class Question(Struct, frozen=True, kw_only=True):
     now: dt.datetime | None
     remedies: bool
     rule: str
+    capsule: str = ""
+    """File that is to hold what the answer read, '' for none."""
+    from_capsule: str = ""
+    """File that holds the whole question, '' where the other fields do."""
     warn_exit_code: int
     kubernetes: str
     """``1.N``, '' for the newest that is known."""
@@ -46,14 +50,16 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
     Raises BadInput for a value that means nothing, Unanswerable for what needs a live cluster.
     """
     if values.get("names"):
-        _needs_live(f"explain {' '.join(values['names'])} is about a live cluster")
+        needs_live(f"explain {' '.join(values['names'])} is about a live cluster")
     for option in OPTIONS:
         if option.name in LIVE and values[option.name]:
-            _needs_live(f"{option.flags[-1]} is about a live cluster")
+            needs_live(f"{option.flags[-1]} is about a live cluster")
     paths = (*values.get("paths", ()), *values["files"])
-    if paths and not values["rule"] and not values["snapshot"]:
-        _needs_live("without --snapshot the facts would be those of a live cluster")
-    version = values["kubernetes_version"]
+    if values["from_capsule"]:
+        _alone(values, paths)
+    elif paths and not values["rule"] and not values["snapshot"]:
+        needs_live("without --snapshot the facts would be those of a live cluster")
+    kubernetes = values["kubernetes_version"]
     return Question(
         command=command,
         paths=paths,
@@ -62,19 +68,46 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
         output=values["output"],
         details=values["details"],
         namespace=values["namespace"] or "default",
-        now=_instant(values["now"]) if values["now"] else None,
+        now=instant(values["now"]) if values["now"] else None,
         remedies=not values["no_remedies"],
         rule=values["rule"],
+        capsule=values["capsule"],
+        from_capsule=values["from_capsule"],
         warn_exit_code=values["warn_exit_code"],
-        kubernetes=_version(version) if version else "",
+        kubernetes=version(kubernetes) if kubernetes else "",
     )
 
 
-def _needs_live(what: str) -> NoReturn:
+def _alone(values: Mapping[str, Any], paths: tuple[str, ...]) -> None:
+    """A capsule holds all of the question: nothing else may be asked besides."""
+    besides = (
+        "snapshot",
+        "policy",
+        "namespace",
+        "now",
+        "no_remedies",
+        "kubernetes_version",
+        "rule",
+    )
+    flags = {option.name: option.flags[-1] for option in OPTIONS}
+    given = [flags[name] for name in (*besides, "capsule") if values[name]]
+    given += [f"the file {paths[0]}"] if paths else []
+    if given:
+        raise BadInput(
+            "capsule-alone",
+            f"a capsule holds the whole question; {given[0]} would make it another",
+            field="--from-capsule",
+            hint="leave it out; to ask another question, use -f FILE --snapshot PATH",
+        )
+
+
+def needs_live(what: str) -> NoReturn:
+    """Raises Unanswerable: ``what`` says what would have to read a live cluster."""
     raise Unanswerable("needs-live-cluster", f"{what}, which this version cannot read", hint=EXPORT)
 
 
-def _instant(text: str) -> dt.datetime:
+def instant(text: str) -> dt.datetime:
+    """The value of ``--now``. Raises BadInput."""
     try:
         at = dt.datetime.fromisoformat(text)
     except ValueError:
@@ -89,7 +122,8 @@ def _instant(text: str) -> dt.datetime:
     return at
 
 
-def _version(text: str) -> str:
+def version(text: str) -> str:
+    """``v1.34.2`` -> ``1.34``. Raises BadInput."""
     match = re.fullmatch(r"v?1\.(\d{1,3})(?:[.+-].*)?", text)
     if match is None or int(match[1]) not in SUPPORTED:
         raise BadInput(

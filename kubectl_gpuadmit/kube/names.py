@@ -153,3 +153,13 @@ def port_name(value: str) -> Complaints:
     if value[:1] == "-" or value[-1:] == "-":
         found.append("must not begin or end with a hyphen")
     return tuple(found)
+
+
+def variable(value: str) -> Complaints:
+    """An environment variable: printable ASCII but ``=`` (IsRelaxedEnvVarName, on since 1.32)."""
+    if all(" " <= letter <= "~" and letter != "=" for letter in value):
+        return ()
+    return (
+        "a valid environment variable name must consist only of printable ASCII characters"
+        " other than '='",
+    )

@@ -59,6 +59,12 @@ def requests(pod: Pod) -> dict[str, int]:
             if status.resources is not None:
                 return _requests(pod)
             statuses = status.containerStatuses
+            if (
+                status.conditions
+                and (not statuses or statuses[0].allocatedResources is None)
+                and resize_is_infeasible(pod)
+            ):
+                return _requests(pod)
             if statuses:
                 first = statuses[0]
                 actuated = first.resources
@@ -76,7 +82,9 @@ def requests(pod: Pod) -> dict[str, int]:
         key = tuple(wanted.items())
     else:
         if spec.nodeName and (
-            status.resources is not None or not _settled(containers, status.containerStatuses)
+            status.resources is not None
+            or not _settled(containers, status.containerStatuses)
+            or (status.conditions and resize_is_infeasible(pod))
         ):
             return _requests(pod)
         key = tuple(

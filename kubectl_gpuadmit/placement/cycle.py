@@ -103,15 +103,8 @@ class Cycle:
         return base
 
     def _beside_nominated(self, info: NodeInfo) -> tuple[Shortfall, ...]:
-        """What the node has against the pod once those who preempted for it have moved in.
-
-        The scheduler asks its filters with and without them, and needs both to pass
-        (RunFilterPluginsWithNominatedPods); without them is what the board knows.
-        """
-        trial = self.what_if(info)
-        for pod in self._nominated[info.name]:
-            trial.put_back(pod)
-        return trial.shortfalls()
+        """What the node has against the pod once those who preempted for it have moved in."""
+        return self.what_if(info).shortfalls()
 
     def _widened(self, verdict: NodeVerdict, info: NodeInfo) -> NodeVerdict:
         more = (*self.rejections, *self._judge_wide(info, self._wide))
@@ -143,6 +136,10 @@ class Cycle:
         for f in wide:
             found += f.judge(info)
         return self._kept(found)
+
+    def nominated(self, name: str) -> tuple[Pod, ...]:
+        """Pods that were promised the node and that this pod must leave room for."""
+        return self._nominated.get(name, ())
 
     # -- what-ifs ------------------------------------------------------------------------------
 
@@ -196,6 +193,17 @@ class WhatIf:
         self.info = self.info.with_pod(pod)
 
     def shortfalls(self) -> tuple[Shortfall, ...]:
+        """With nominated pods and without: both must pass (RunFilterPluginsWithNominatedPods)."""
+        promised = self._cycle.nominated(self.info.name)
+        if promised:
+            wide, info = tuple(f.fork() for f in self._wide), self.info
+            for pod in promised:
+                for f in wide:
+                    f.moved(pod, info, 1)
+                info = info.with_pod(pod)
+            found = self._cycle.on_node(info, wide)
+            if found:
+                return found
         return self._cycle.on_node(self.info, self._wide)
 
 

@@ -60,7 +60,9 @@ def first_refusal(shortfalls: Sequence[Shortfall]) -> tuple[str, tuple[str, ...]
 def scheduler_message(nodes: Sequence[NodeVerdict], pod: Pod, *, after: str = "") -> str:
     """``0/N nodes are available: …`` as the scheduler prints it for these verdicts.
 
-    ``after`` is what PostFilter adds, e.g. ``Preemption.message``. '' where a node fits.
+    ``after`` is what PostFilter adds, e.g. ``Preemption.message``. '' where a node fits. A pod that
+    PreFilter refuses gets ``not found`` for it: dynamicresources.go's PostFilter comes before
+    preemption and misses the state that its own PreFilter would have left (1.34 and later).
     """
     if any(n.fits for n in nodes):
         return ""
@@ -68,14 +70,15 @@ def scheduler_message(nodes: Sequence[NodeVerdict], pod: Pod, *, after: str = ""
         return "no nodes available to schedule pods"
     head = f"0/{len(nodes)} nodes are available:"
     tail = f" {after}" if after else ""
+    unprepared = " not found" if after else ""
     rejected = [s for s in nodes[0].shortfalls if s.code in PREFILTER_CODES]
     if rejected:
         first = min(rejected, key=lambda s: RANK[s.filter])
-        return f"{head} {first.reason}.{tail}"
+        return f"{head} {first.reason}.{unprepared}"
     named, plugins = _restricted(pod)
     if named is not None and not named:
         listed = " ".join(plugins)
-        return f"{head} node(s) didn't satisfy plugin(s) [{listed}] simultaneously.{tail}"
+        return f"{head} node(s) didn't satisfy plugin(s) [{listed}] simultaneously.{unprepared}"
     counts: Counter[str] = Counter()
     for node in nodes:
         if named is not None and node.node not in named:

@@ -17,7 +17,14 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.quantity import QuantityError
 from kubectl_gpuadmit.kube.resource_names import is_extended
-from kubectl_gpuadmit.placement import explain, kubelet, preemption, static, suggest, waiting
+from kubectl_gpuadmit.placement import (
+    explain,
+    named_node,
+    preemption,
+    static,
+    suggest,
+    waiting,
+)
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import scheduling_gates
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
@@ -28,6 +35,7 @@ from kubectl_gpuadmit.verdict import (
     Level,
     NodeVerdict,
     Placement,
+    Shortfall,
     Unknown,
 )
 
@@ -85,13 +93,15 @@ def place(
         missing = _unknown("Node objects: not in the source", "kubectl get nodes -o yaml")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     try:
-        if pod.spec.nodeName:
-            past = _past_the_scheduler(fork, pod, count, names)
-            return structs.replace(past, asked=count, decided_by="")
         cycle = Cycle(fork, pod)
     except QuantityError as problem:
         missing = _unknown(f"requests of the pod: {problem}")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
+    if pod.spec.nodeName in fork.nodes:
+        return _past_the_scheduler(cluster, cycle, count, names)
+    if pod.spec.nodeName:
+        gone = (named_node.no_such_node(pod.spec.nodeName),)
+        return Placed((), cycle.verdicts(), fork, "never", gone, asked=count)
     verdicts = cycle.verdicts()
     places: list[str] = []
     for i in range(count):
@@ -117,34 +127,32 @@ def place(
 
 
 def _past_the_scheduler(
-    cluster: Cluster, pod: Pod, count: int, names: Sequence[str] | None
+    cluster: Cluster, cycle: Cycle, count: int, names: Sequence[str] | None
 ) -> Placed:
-    """Pods that name their node: its kubelet alone decides, and nothing waits.
-
-    ``cluster`` is this call's own fork.
-    """
-    name = pod.spec.nodeName or ""
-    info = cluster.nodes.get(name)
-    if info is None:
-        return Placed((), (), cluster, "never", (kubelet.no_such_node(name),))
-    if not cluster.knows("Pod"):
-        return Placed((), (), cluster, "unknown", unknowns=(_UNSEEN_PODS,))
-    places: list[str] = []
-    found = kubelet.shortfalls(pod, info)
-    while not found and len(places) < count:
-        cluster.apply(bound(pod, pod_name(pod, names, len(places)), name))
-        places.append(name)
-        found = kubelet.shortfalls(pod, cluster.nodes[name]) if len(places) < count else ()
-    findings = tuple(kubelet.refused(name, s, placed=len(places)) for s in found)
-    without = kubelet.overlooked(pod, info)
-    if without and places:
-        findings = (*findings, kubelet.started_without(name, without))
+    """The pods name their node: nobody chooses, nobody preempts, and its kubelet decides."""
+    node = cycle.pod.spec.nodeName or ""
+    before = tuple(v for v in cycle.verdicts() if v.node != node)
+    refused: tuple[Shortfall, ...] = ()
+    placed = 0
+    while placed < count and not refused:
+        refused = named_node.refusals(cycle, cycle.cluster.nodes[node])
+        if not refused:
+            cycle.assume(bound(cycle.pod, pod_name(cycle.pod, names, placed), node))
+            placed += 1
+    info = cycle.cluster.nodes[node]
+    found = named_node.findings(info, refused, placed=placed, count=count)
+    own = NodeVerdict(node, not refused, refused)
+    unknowns = _unseen(cluster, cycle)
+    sure: Placement = "unknown" if any(u.level != "audit" for u in unknowns) else "fits"
     return Placed(
-        tuple(places),
-        (NodeVerdict(name, not found, found),),
-        cluster,
-        "fits" if len(places) == count else "never",
-        findings,
+        (node,) * placed,
+        tuple(sorted((*before, own), key=lambda verdict: verdict.node)),
+        cycle.cluster,
+        "never" if refused else sure,
+        tuple(structs.replace(finding, fidelity="modelled") for finding in found),
+        unknowns=unknowns,
+        decided_by=f"the kubelet of {node}",
+        asked=count,
     )
 
 
@@ -220,7 +228,7 @@ def _gated(cluster: Cluster, pod: Pod, placed: Placed) -> Placed:
             f"it is tried once its scheduling gates are removed: {', '.join(gates)}",
             *placed.waits_for,
         ),
-        message=scheduling_gates.message(pod),
+        message=scheduling_gates.MESSAGE,
     )
 
 
@@ -228,7 +236,12 @@ def _unseen(cluster: Cluster, cycle: Cycle) -> tuple[Unknown, ...]:
     """Kinds that were not exported and that could change the answer."""
     found = []
     if not cluster.knows("Pod"):
-        found.append(_UNSEEN_PODS)
+        found.append(
+            _unknown(
+                "Pod objects: not in the source, what runs on the nodes is not known",
+                "kubectl get pods -A -o yaml",
+            )
+        )
     if not cluster.knows("DeviceClass"):
         for name, _ in cycle.asked:
             if is_extended(name) and not any(
@@ -268,9 +281,3 @@ def bound(pod: Pod, name: str, node: str) -> Pod:
 
 def _unknown(missing: str, hint: str = "", *, level: Level = "warn") -> Unknown:
     return Unknown(rule=RULE, missing=missing, level=level, hint=hint, stage="placement")
-
-
-_UNSEEN_PODS = _unknown(
-    "Pod objects: not in the source, what runs on the nodes is not known",
-    "kubectl get pods -A -o yaml",
-)

@@ -76,7 +76,8 @@ def _yaml(value: Any, *, allow_unicode: bool) -> str:
     return text
 
 
-def _ref(ref: Ref) -> dict[str, str]:
+def reference(ref: Ref) -> dict[str, str]:
+    """How every JSON form names an object."""
     return {
         "apiVersion": ref.apiVersion,
         "kind": ref.kind,
@@ -87,7 +88,7 @@ def _ref(ref: Ref) -> dict[str, str]:
 
 def _workload(verdict: Verdict) -> dict[str, Any]:
     return {
-        "ref": _ref(verdict.ref),
+        "ref": reference(verdict.ref),
         "location": verdict.location,
         "pods": verdict.pods,
         "gpus": dict(sorted(verdict.gpus.items())),
@@ -99,7 +100,7 @@ def _workload(verdict: Verdict) -> dict[str, Any]:
         "placement": verdict.placement,
         "running": verdict.running,
         "blockers": list(verdict.blockers),
-        "findings": [_finding(f) for f in verdict.findings],
+        "findings": [finding(f) for f in verdict.findings],
         "unknowns": [_unknown(u) for u in verdict.unknowns],
         "patch": list(verdict.patch),
         "mutations": [_mutation(m) for m in verdict.mutations],
@@ -111,7 +112,8 @@ def _workload(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _finding(f: Finding) -> dict[str, Any]:
+def finding(f: Finding) -> dict[str, Any]:
+    """How every JSON form tells a finding."""
     return {
         "rule": f.rule,
         "reason": f.reason,
@@ -156,7 +158,7 @@ def _remedy(r: Remedy) -> dict[str, Any]:
 
 def _skipped(s: Skipped) -> dict[str, Any]:
     return {
-        "ref": _ref(s.ref),
+        "ref": reference(s.ref),
         "location": s.location,
         "treated": s.treated,
         "detail": s.detail,

@@ -31,6 +31,9 @@ def lines(mutation: Mutation, *, width: int) -> list[DiffLine]:
         if op["op"] == "test":
             continue
         *way, key = _tokens(mutation.at + op["path"])
+        longer = _appended(op, before)
+        if longer is not None:
+            way, key = [*way, key], "-"
         same = 0
         while same < min(len(way), len(shown)) and way[same] == shown[same]:
             same += 1
@@ -38,6 +41,10 @@ def lines(mutation: Mutation, *, width: int) -> list[DiffLine]:
             out.append(DiffLine(" ", "  " * depth + _step(way[depth])))
         shown = way
         indent = "  " * len(way)
+        if longer is not None:
+            for item in longer:
+                out += _value("+", indent, key, item, width)
+            continue
         if op["op"] in ("replace", "remove"):
             if op["path"] in before:
                 out += _value("-", indent, key, before[op["path"]], width)
@@ -48,6 +55,14 @@ def lines(mutation: Mutation, *, width: int) -> list[DiffLine]:
         elif op["op"] != "remove":
             out += _value("+", indent, key, op.get("value"), width)
     return out
+
+
+def _appended(op: dict[str, Any], before: dict[str, Any]) -> list[Any] | None:
+    """What a list that is written whole has at its end that the user's own list had not."""
+    old, new = before.get(op["path"]), op.get("value")
+    if op["op"] not in ("add", "replace") or not isinstance(old, list) or not isinstance(new, list):
+        return None
+    return new[len(old) :] if old and new[: len(old)] == old else None
 
 
 def _tokens(pointer: str) -> list[str]:

@@ -109,6 +109,12 @@ def _missing(verdict: Verdict, part: str) -> str:
     return next((u.missing for u in gravest(verdict.unknowns) if u.stage == part), "")
 
 
+_NAMED = {
+    "placement/kubelet-refuses": "the node that it names would refuse it",
+    "placement/no-such-node": "the node that it names does not exist",
+}
+
+
 def _placement(page: Page, verdict: Verdict, *, details: bool) -> None:
     mark = {"fits": "ok", "waits": "warn", "never": "no", "unknown": "unknown"}
     on = places(verdict.places, limit=None if details else 6)
@@ -129,9 +135,8 @@ def _placement(page: Page, verdict: Verdict, *, details: bool) -> None:
                 detail = f"{page.cut(verdict.nodes[0].node, 40)} cannot take it{even}"
             if any(f.reason == "placement/too-many-replicas" for f in verdict.findings):
                 detail = "not all of them, even if nothing else ran"
-        case "never" if not verdict.nodes:
-            said = [f for f in ranked(verdict.findings) if stage(f) == "placement"]
-            detail = said[0].detail if said else ""
+            for finding in verdict.findings:
+                detail = _NAMED.get(finding.reason, detail)
         case _:
             detail = nodes.best(verdict.nodes)
     _status(page, "placement", mark[verdict.placement], verdict.placement, detail)
@@ -162,7 +167,9 @@ def _running(page: Page, verdict: Verdict) -> None:
     if verdict.running == "not-a-model":
         return
     mark = {"fits": "ok", "exceeds": "no", "unknown": "unknown"}[verdict.running]
-    detail = _missing(verdict, "running") if verdict.running == "unknown" else ""
+    detail = ""
+    if verdict.running == "unknown":
+        detail = _missing(verdict, "running") or "memory fit is not judged by this version"
     _status(page, "running", mark, verdict.running, detail)
 
 

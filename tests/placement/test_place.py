@@ -133,7 +133,7 @@ def test_a_gated_pod_takes_no_place() -> None:
         ("placement/gated", "held back by scheduling gates: quota, other", False)
     ]
     assert answer.waits_for == ("it is tried once its scheduling gates are removed: quota, other",)
-    assert answer.message == "waiting for scheduling gates: [quota other]"
+    assert answer.message == "Scheduling is blocked due to non-empty scheduling gates"
 
 
 def test_what_the_source_lacks_is_unknown_but_never_stays_never() -> None:

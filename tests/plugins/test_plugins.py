@@ -74,10 +74,11 @@ def test_kubectl_completes_the_plugin(clone: Path) -> None:
     ("words", "candidates", "directive"),
     [
         (["ch"], ["check"], ":4"),
-        ([""], ["explain", "check", "version", "policy"], ":4"),
+        ([""], ["explain", "check", "why", "version", "policy"], ":4"),
         (["policy", ""], ["lint", "init", "schema"], ":4"),
         (["explain", "-o", ""], ["table", "json", "yaml", "sarif", "junit", "markdown"], ":4"),
         (["explain", "--no"], ["--nodes", "--now", "--no-remedies"], ":4"),
+        (["explain", "--rule", "quota/"], ["quota/dead-key", "quota/unused-key"], ":4"),
         (["explain", "-f", ""], [], ":0"),
         (["check", "--snapshot", "ex"], [], ":0"),
         (["check", "mani"], [], ":0"),

@@ -84,53 +84,32 @@ def of(cluster: Cluster, pod: Pod) -> Claims:
     if not volumes:
         return _NONE
     wanted = list(claim_names(pod))
-    ephemeral = [v for v in volumes if v.ephemeral is not None]
-    if not wanted and not ephemeral:
+    if not wanted and not any(v.ephemeral is not None for v in volumes):
         return _NONE
     unknowns: list[Unknown] = []
-    groups: dict[str, list[PersistentVolumeClaim]] = {"bound": [], "delayed": [], "immediate": []}
-    for item in ephemeral:
-        made = _of_template(pod, item)
-        if made is not None and _unbound(cluster, made)[0] == "delayed":
-            groups["delayed"].append(made)
-        else:
-            unknowns.append(
-                _unknown(
-                    f"volume {item.name!r}: its claim is made with the pod; where its volume will "
-                    "be is not known",
-                    level="audit",
-                )
-            )
     if wanted and not cluster.knows("PersistentVolumeClaim"):
         names = ", ".join(name for name, _ in wanted)
-        unknowns.append(
-            _unknown(
-                f"PersistentVolumeClaim objects: not in the source, the pod uses {names}",
-                "kubectl get pvc -A -o yaml",
+        return Claims(
+            unknowns=(
+                _unknown(
+                    f"PersistentVolumeClaim objects: not in the source, the pod uses {names}",
+                    "kubectl get pvc -A -o yaml",
+                ),
             )
         )
-        return Claims(unknowns=tuple(unknowns))
+    groups: dict[str, list[PersistentVolumeClaim]] = {"bound": [], "delayed": [], "immediate": []}
     missing: list[str] = []
     refused: list[str] = []
-    for name, _ in wanted:
-        claim = cluster.get("PersistentVolumeClaim", pod.namespace, name)
-        if not isinstance(claim, PersistentVolumeClaim):
-            missing.append(name)
-        elif claim.status.phase == "Lost":
-            refused.append(
-                f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume '
-                f'"{claim.spec.volumeName or ""}"'
-            )
-        elif claim.metadata.deletionTimestamp is not None:
-            refused.append(f'persistentvolumeclaim "{name}" is being deleted')
-        elif is_bound(claim):
-            groups["bound"].append(claim)
-        else:
-            kind, unknown = _unbound(cluster, claim)
-            if unknown is not None:
-                unknowns.append(unknown)
+    for item in volumes:
+        if item.persistentVolumeClaim is not None:
+            name = item.persistentVolumeClaim.claimName
+            claim = cluster.get("PersistentVolumeClaim", pod.namespace, name)
+            if isinstance(claim, PersistentVolumeClaim):
+                _sort(cluster, claim, groups, refused, unknowns)
             else:
-                groups[kind].append(claim)
+                missing.append(name)
+        elif item.ephemeral is not None:
+            _ephemeral(cluster, pod, item, groups, refused, unknowns)
     if groups["bound"] and not cluster.knows("PersistentVolume"):
         unknowns.append(
             _unknown("PersistentVolume objects: not in the source", "kubectl get pv -o yaml")
@@ -143,6 +122,71 @@ def of(cluster: Cluster, pod: Pod) -> Claims:
         tuple(groups["delayed"]),
         tuple(groups["immediate"]),
         tuple(unknowns),
+    )
+
+
+def _ephemeral(
+    cluster: Cluster,
+    pod: Pod,
+    item: Volume,
+    groups: dict[str, list[PersistentVolumeClaim]],
+    refused: list[str],
+    unknowns: list[Unknown],
+) -> None:
+    """The claim made for a live pod; for one that is to come, the claim that will be made."""
+    claim = cluster.get("PersistentVolumeClaim", pod.namespace, f"{pod.name}-{item.name}")
+    if pod.metadata.uid and isinstance(claim, PersistentVolumeClaim):
+        if _owned(claim, pod):
+            _sort(cluster, claim, groups, refused, unknowns)
+        else:
+            refused.append(
+                f"PVC {claim.namespace}/{claim.name} was not created for pod "
+                f"{pod.namespace}/{pod.name} (pod is not owner)"
+            )
+        return
+    made = _of_template(pod, item)
+    if made is not None and _unbound(cluster, made)[0] == "delayed":
+        groups["delayed"].append(made)
+    else:
+        unknowns.append(
+            _unknown(
+                f"volume {item.name!r}: its claim is made with the pod; where its volume will "
+                "be is not known",
+                level="audit",
+            )
+        )
+
+
+def _sort(
+    cluster: Cluster,
+    claim: PersistentVolumeClaim,
+    groups: dict[str, list[PersistentVolumeClaim]],
+    refused: list[str],
+    unknowns: list[Unknown],
+) -> None:
+    """Puts a claim that exists where it belongs."""
+    if claim.status.phase == "Lost":
+        refused.append(
+            f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume '
+            f'"{claim.spec.volumeName or ""}"'
+        )
+    elif claim.metadata.deletionTimestamp is not None:
+        refused.append(f'persistentvolumeclaim "{claim.name}" is being deleted')
+    elif is_bound(claim):
+        groups["bound"].append(claim)
+    else:
+        kind, unknown = _unbound(cluster, claim)
+        if unknown is not None:
+            unknowns.append(unknown)
+        else:
+            groups[kind].append(claim)
+
+
+def _owned(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    """metav1.IsControlledBy: the claim's controlling owner is this very pod."""
+    return any(
+        owner.controller and owner.uid == pod.metadata.uid
+        for owner in claim.metadata.ownerReferences or ()
     )
 
 

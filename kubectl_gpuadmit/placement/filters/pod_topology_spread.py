@@ -68,6 +68,7 @@ class Spread:
         self._self_match = [int(c.selector.matches(pod.labels)) for c in found]
         self._counts: list[dict[str, int]] = [{} for _ in found]
         self._least: list[int | None] = [None] * len(found)
+        self._trial = False
         for info in cluster.nodes.values():
             for i in self._included(info):
                 domain = info.labels[found[i].key]
@@ -146,8 +147,16 @@ class Spread:
         return tuple(found)
 
     def moved(self, pod: Pod, info: NodeInfo, by: int) -> None:
+        """In a what-if, terminating pods and empty selectors count too (updateWithPod)."""
         for i in self._included(info):
-            if self._matching(self.constraints[i], (pod,)):
+            if self._trial:
+                counts_here = (
+                    pod.metadata.namespace == self.pod.metadata.namespace
+                    and self.constraints[i].selector.matches(pod.metadata.labels or {})
+                )
+            else:
+                counts_here = bool(self._matching(self.constraints[i], (pod,)))
+            if counts_here:
                 domain = info.labels[self.constraints[i].key]
                 counts = self._counts[i]
                 counts[domain] = counts.get(domain, 0) + by
@@ -160,4 +169,5 @@ class Spread:
         twin._self_match = self._self_match
         twin._counts = [dict(counts) for counts in self._counts]
         twin._least = list(self._least)
+        twin._trial = True
         return twin

@@ -1,25 +1,28 @@
 """VolumeBinding: bound volumes must be reachable from the node, others must be possible there.
 
 Sources: pkg/scheduler/framework/plugins/volumebinding (volume_binding.go, binder.go) and
-component-helpers storage/volume. CSIStorageCapacity and the translation of in-tree volumes to CSI
-are not evaluated; where a driver asks for the former it is reported as unknown.
+component-helpers storage/volume. The translation of in-tree volumes to CSI is not evaluated.
 """
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import (
     Generic,
+    LabelSelector,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    Resources,
     StorageClass,
     TopologySelectorTerm,
 )
-from kubectl_gpuadmit.kube.selectors import label_selector, node_selector_matches
+from kubectl_gpuadmit.kube.quantity import Quantity
+from kubectl_gpuadmit.kube.selectors import Selector, label_selector, node_selector_matches
 from kubectl_gpuadmit.placement.filters import claims as claimlib
 from kubectl_gpuadmit.placement.filters import shortfall
 from kubectl_gpuadmit.placement.filters.claims import Claims
@@ -29,6 +32,7 @@ FILTER = "VolumeBinding"
 REASON_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
 REASON_BIND = "node(s) didn't find available persistent volumes to bind"
 REASON_NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+REASON_SPACE = "node(s) did not have enough free storage"
 REASON_UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 REASONS = {
     "placement/volume-unusable": "A claim of the pod has lost its volume or is being deleted. "
@@ -39,6 +43,8 @@ REASONS = {
     "there or use storage that is reachable from these nodes.",
     "placement/volume-no-match": "No free volume matches the claim on this node, and its class "
     "cannot provision one there. Create a volume, or correct the class or its topologies.",
+    "placement/volume-space": "The storage driver says that too little space is left for the claim "
+    "where this node can reach it. Ask for less, free space, or run elsewhere.",
     "placement/volume-gone": "A claim is bound to a volume that does not exist any more. Recreate "
     "the claim.",
 }
@@ -73,6 +79,11 @@ class _Waiting(Struct, frozen=True):
     volumes: tuple[PersistentVolume, ...]
     storage_class: StorageClass | None
     size: int
+    sized: bool
+    """Whether it asks for an amount of storage at all."""
+    bytes: int
+    order: int
+    """Position among the pod's volumes."""
 
 
 class Binding:
@@ -82,6 +93,8 @@ class Binding:
         self._bound = tuple(
             (claim, claimlib.volume(cluster, claim.spec.volumeName or "")) for claim in claims.bound
         )
+        self._capacities = _capacities(cluster)
+        self._publishing = _publishing(cluster)
         available = [
             v for v in cluster.every("PersistentVolume") if isinstance(v, PersistentVolume)
         ]
@@ -93,9 +106,12 @@ class Binding:
                         claim,
                         tuple(v for v in available if claimlib.class_name(v) == name),
                         claimlib.storage_class(cluster, name),
-                        _storage(claim),
+                        _storage(claim).nano,
+                        "storage" in _asked(claim),
+                        _storage(claim).value(),
+                        order,
                     )
-                    for claim in claims.delayed
+                    for order, claim in enumerate(claims.delayed)
                     for name in (claimlib.class_name(claim),)
                 ),
                 key=lambda w: w.size,
@@ -125,16 +141,13 @@ class Binding:
                     )
                 )
                 break
-        unmatched = self._unmatched(info)
+        unmatched, reason = self._unmatched(info)
         if unmatched:
+            code = (
+                "placement/volume-space" if reason == REASON_SPACE else "placement/volume-no-match"
+            )
             found.append(
-                shortfall(
-                    FILTER,
-                    REASON_BIND,
-                    "placement/volume-no-match",
-                    permanent=True,
-                    subject=f"claim {unmatched}",
-                )
+                shortfall(FILTER, reason, code, permanent=True, subject=f"claim {unmatched}")
             )
         if gone:
             found.append(
@@ -142,30 +155,42 @@ class Binding:
             )
         return tuple(found)
 
-    def _unmatched(self, info: NodeInfo) -> str:
-        """Name of the first claim that this node cannot satisfy, '' if none."""
+    def _unmatched(self, info: NodeInfo) -> tuple[str, str]:
+        """(name, reason) of the first claim that this node cannot satisfy, '' if none."""
+        selected_here: list[_Waiting] = []
         to_provision: list[_Waiting] = []
         taken: set[str] = set()
         for waiting in self._waiting:
             selected = waiting.claim.annotations.get(claimlib.SELECTED_NODE)
             if selected is not None and selected != info.name:
-                return waiting.claim.name
+                return waiting.claim.name, REASON_BIND
         for waiting in self._waiting:
             if claimlib.SELECTED_NODE in waiting.claim.annotations:
-                to_provision.append(waiting)
+                selected_here.append(waiting)
                 continue
             volume = _smallest(waiting, info, taken)
             if volume is None:
                 to_provision.append(waiting)
             else:
                 taken.add(volume.name)
-        for waiting in to_provision:
+        for waiting in (*sorted(selected_here, key=lambda w: w.order), *to_provision):
             found = waiting.storage_class
             if found is None or found.provisioner in (None, "", NO_PROVISIONER):
-                return waiting.claim.name
+                return waiting.claim.name, REASON_BIND
             if not _allowed(found.allowedTopologies, info.labels):
-                return waiting.claim.name
-        return ""
+                return waiting.claim.name, REASON_BIND
+            if not self._space(waiting, found, info):
+                return waiting.claim.name, REASON_SPACE
+        return "", ""
+
+    def _space(self, waiting: _Waiting, found: StorageClass, info: NodeInfo) -> bool:
+        """hasEnoughCapacity: one published capacity that the node reaches is large enough alone."""
+        if found.provisioner not in self._publishing or not waiting.sized:
+            return True
+        return any(
+            name == found.name and size >= waiting.bytes and topology.matches(info.labels)
+            for name, size, topology in self._capacities
+        )
 
     def moved(self, pod: Pod, info: NodeInfo, by: int) -> None:
         """Which pod runs where does not change where volumes are."""
@@ -174,8 +199,42 @@ class Binding:
         return self
 
 
+def _publishing(cluster: Cluster) -> frozenset[str]:
+    """Drivers that publish CSIStorageCapacity, where that can be looked at."""
+    if not cluster.knows("CSIStorageCapacity"):
+        return frozenset()
+    return frozenset(
+        driver.name
+        for driver in cluster.every("CSIDriver")
+        if isinstance(driver, Generic)
+        and ((driver.document.get("spec") or {}).get("storageCapacity") is True)
+    )
+
+
+def _capacities(cluster: Cluster) -> tuple[tuple[str, int, Selector], ...]:
+    """(storage class, bytes of the largest volume, where) of every published capacity."""
+    found = []
+    for item in cluster.every("CSIStorageCapacity"):
+        if not isinstance(item, Generic):
+            continue
+        document = item.document
+        limit = document.get("maximumVolumeSize", document.get("capacity"))
+        topology = document.get("nodeTopology")
+        if limit is None or topology is None:
+            continue
+        try:
+            size = quantity.parse(limit).value()
+            selector = label_selector(msgspec.convert(topology, LabelSelector))
+        except (quantity.QuantityError, msgspec.ValidationError):
+            continue
+        found.append((str(document.get("storageClassName", "")), size, selector))
+    return tuple(found)
+
+
 def unknowns(cluster: Cluster, claims: Claims) -> tuple[Unknown, ...]:
-    """Free space that a CSI driver publishes is not looked at."""
+    """Free space that a CSI driver publishes, where those objects are not in the source."""
+    if cluster.knows("CSIStorageCapacity"):
+        return ()
     found = []
     for claim in claims.delayed:
         cls = claimlib.storage_class(cluster, claimlib.class_name(claim))
@@ -185,9 +244,10 @@ def unknowns(cluster: Cluster, claims: Claims) -> tuple[Unknown, ...]:
             found.append(
                 Unknown(
                     rule="placement",
-                    missing=f"free space for claim {claim.name}: its driver publishes "
-                    "CSIStorageCapacity, which is not evaluated",
+                    missing=f"free space for claim {claim.name}: CSIStorageCapacity objects are"
+                    " not in the source",
                     level="audit",
+                    hint="kubectl get csistoragecapacities -A -o yaml",
                     stage="placement",
                 )
             )
@@ -202,10 +262,13 @@ def _reachable(volume: PersistentVolume, info: NodeInfo) -> bool:
     return node_selector_matches(affinity.required, info.labels, "")
 
 
-def _storage(item: PersistentVolumeClaim) -> int:
+def _asked(item: PersistentVolumeClaim) -> Resources:
     resources = item.spec.resources
-    wanted = (resources.requests or {}) if resources is not None else {}
-    return quantity.parse(wanted.get("storage", "0")).nano
+    return (resources.requests or {}) if resources is not None else {}
+
+
+def _storage(item: PersistentVolumeClaim) -> Quantity:
+    return quantity.parse(_asked(item).get("storage", "0"))
 
 
 def _smallest(waiting: _Waiting, info: NodeInfo, taken: set[str]) -> PersistentVolume | None:

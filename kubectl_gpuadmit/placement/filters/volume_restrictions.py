@@ -51,6 +51,8 @@ class Restrictions:
         self._once = once
         self._disks = tuple(v for v in pod.spec.volumes or () if _is_disk(v))
         self._uses = 0
+        self._trial = False
+        self._skipped = False
         if once:
             used = {
                 name
@@ -75,6 +77,8 @@ class Restrictions:
         return cls(cluster, pod, once)
 
     def judge(self, info: NodeInfo) -> tuple[Shortfall, ...]:
+        if self._skipped:
+            return ()
         found = [
             shortfall(FILTER, REASON_DISK, "placement/volume-conflict", subject=disk.name)
             for disk in self._disks
@@ -96,8 +100,12 @@ class Restrictions:
             self._uses += by * sum(name in self._once for name, _ in claim_names(pod))
 
     def fork(self) -> Restrictions:
+        """Without disks, and with claims that nobody uses, PreFilter skips the filter for good."""
         twin = object.__new__(Restrictions)
         twin.__dict__.update(self.__dict__)
+        if not self._trial:
+            twin._trial = True
+            twin._skipped = not self._disks and self._uses <= 0
         return twin
 
 

@@ -1,0 +1,228 @@
+"""What counts as agreement between the referee and us, family by family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kubectl_gpuadmit.kube.objects import Pod
+from tests.differential import ours
+from tests.differential.vocabulary import Json
+
+QUESTIONS = {
+    "placement": ["placement"],
+    "replicas": ["placement"],
+    "objects": ["object"],
+    "preemption": ["placement", "preemption"],
+    "admission": ["admission"],
+}
+
+
+def admission(case: Json, referee: Json) -> list[str]:
+    """Differences in words, [] where both say the same; ``unknown`` of ours is not compared."""
+    return let_in(referee["admission"], ours.admission(case))
+
+
+def other_object(case: Json, referee: Json) -> list[str]:
+    """LimitRange and quota of objects that are no pods."""
+    return let_in(referee["object"], ours.other_object(case))
+
+
+def let_in(theirs: Json, own: Json) -> list[str]:
+    if own["unknown"]:
+        return ["unknown"]
+    found: list[str] = []
+    if own["allowed"] != theirs["allowed"] or own.get("check") != theirs.get("check"):
+        found.append(f"kubernetes {verdict(theirs)}, ours {verdict(own)}")
+        found.append(f"kubernetes: {theirs.get('bare', '')}")
+        found.append(f"ours:       {own.get('texts', '')}")
+    elif not own["allowed"]:
+        texts = own["texts"]
+        expected = theirs_texts(theirs)
+        if theirs["check"] == "Validation":
+            texts = split_errors(texts[0], expected)
+        if theirs["check"] == "Decode":
+            texts = expected  # Go's decoder does not name the field
+        if texts != expected:
+            found += [f"kubernetes: {text}" for text in expected if text not in texts]
+            found += [f"ours:       {text}" for text in texts if text not in expected]
+            if not found:
+                found.append(f"kubernetes: {expected}; ours: {texts}")
+    else:
+        for name, amounts in theirs.get("used", {}).items():
+            if tidied(amounts) != tidied(own["used"].get(name, {})):
+                found.append(
+                    f"used of {name}: kubernetes {tidied(amounts)}, ours {own['used'].get(name)}"
+                )
+    if theirs["allowed"] and not found and "fits" in own:
+        expected_fit = (theirs["fits"], theirs.get("next", ""))
+        if expected_fit != (own["fits"], own["next"]):
+            found.append(f"replicas: kubernetes {expected_fit}, ours {(own['fits'], own['next'])}")
+    stored = theirs.get("pod")
+    if stored is not None and not found:
+        pod = msgspec.convert(stored, Pod)
+        found += differences("", ours.comparable(pod), own["pod"])
+    return found
+
+
+def tidied(amounts: Json) -> Json:
+    return {key: ours.tidy(value, amounts=True) for key, value in sorted(amounts.items())}
+
+
+def verdict(answer: Json) -> str:
+    return "allows" if answer["allowed"] else f"refuses by {answer.get('check')}"
+
+
+def theirs_texts(theirs: Json) -> list[str]:
+    if theirs["check"] == "Validation" and theirs.get("causes"):
+        return sorted({f"{one['field']}: {one['message']}" for one in theirs["causes"]})
+    return ours.texts_of(theirs["check"], theirs["message"])
+
+
+def split_errors(joined: str, expected: list[str]) -> list[str]:
+    """Our joined message as single errors, whose own texts may hold commas too.
+
+    So the expected ones are cut out first; what is left over is ours alone.
+    """
+    rest = joined[1:-1] if joined.startswith("[") and joined.endswith("]") else joined
+    found = []
+    for text in sorted(expected, key=len, reverse=True):
+        if text in rest:
+            found.append(text)
+            rest = rest.replace(text, "\0", 1)
+    leftover = [part for part in rest.replace("\0", "").split(", ") if part.strip(", ")]
+    return sorted(found) + leftover
+
+
+def differences(path: str, theirs: Any, own: Any) -> list[str]:
+    if isinstance(theirs, dict) and isinstance(own, dict):
+        found = []
+        for key in sorted(theirs.keys() | own.keys()):
+            found += differences(f"{path}.{key}" if path else key, theirs.get(key), own.get(key))
+        return found
+    if isinstance(theirs, list) and isinstance(own, list) and len(theirs) == len(own):
+        return [
+            line
+            for i, (a, b) in enumerate(zip(theirs, own, strict=True))
+            for line in differences(f"{path}[{i}]", a, b)
+        ]
+    return [] if theirs == own else [f"stored pod {path}: kubernetes {theirs!r}, ours {own!r}"]
+
+
+# -- placement -------------------------------------------------------------------------------------
+
+UNRESOLVABLE = "UnschedulableAndUnresolvable"
+RESTRICTED = "filtered by PreFilter"
+"""What the referee says of nodes that PreFilter's result leaves out: no filter was asked there."""
+
+
+def placement(case: Json, referee: Json) -> list[str]:
+    """Feasible nodes; the first refusing filter, its reasons, permanence; each filter alone."""
+    return agree(case, referee["placement"], ours.placement(case))
+
+
+def replicas(case: Json, referee: Json) -> list[str]:
+    """Placement after replicas have moved in: ours keeps count, the referee starts anew."""
+    return agree(case, referee["placement"], ours.replicas(case))
+
+
+def agree(case: Json, theirs: Json, own: Json) -> list[str]:
+    if own["unknown"]:
+        return ["unknown"]
+    found: list[str] = []
+    rejected = theirs["prefilter"]["code"] != "Success"
+    if rejected and not set(theirs["prefilter"]["reasons"]) <= set(own["rejected"]):
+        found.append(f"PreFilter: kubernetes {theirs['prefilter']}, ours {own['rejected']}")
+    if not rejected and own["rejected"]:
+        found.append(f"PreFilter: kubernetes accepts, ours {own['rejected']}")
+    promised = any(
+        o["kind"] == "Pod" and o.get("status", {}).get("nominatedNodeName") for o in case["objects"]
+    )
+    for name, node in theirs["nodes"].items():
+        mine = own["nodes"][name]
+        fits = node["code"] == "Success"
+        if fits != mine["fits"]:
+            found.append(f"node fits: kubernetes {said(node)}, ours {mine}")
+        if fits or rejected:
+            continue
+        left_out = node.get("reasons") == [RESTRICTED]
+        if not left_out:
+            expected = (
+                node.get("plugin", ""),
+                sorted(node.get("reasons", [])),
+                node["code"] == UNRESOLVABLE,
+            )
+            if expected != (mine["plugin"], mine["reasons"], mine["permanent"]):
+                found.append(
+                    f"first refusal: kubernetes {expected},"
+                    f" ours {(mine['plugin'], mine['reasons'], mine['permanent'])}"
+                )
+        if promised:
+            continue
+        for plugin in sorted(node.get("each", {}).keys() | mine["each"].keys()):
+            alone = node.get("each", {}).get(plugin)
+            expected_one = alone and {
+                "reasons": sorted(alone.get("reasons", [])),
+                "permanent": alone["code"] == UNRESOLVABLE,
+            }
+            if expected_one != mine["each"].get(plugin):
+                found.append(
+                    f"{plugin} alone: kubernetes {expected_one}, ours {mine['each'].get(plugin)}"
+                )
+    if theirs.get("message", "") != own["message"] and not found:
+        found += [
+            "scheduler message differs",
+            f"kubernetes: {theirs.get('message', '')}",
+            f"ours: {own['message']}",
+        ]
+    return found
+
+
+def said(node: Json) -> str:
+    return " ".join([node["code"], node.get("plugin", ""), *node.get("reasons", [])])
+
+
+def preemption(case: Json, referee: Json) -> list[str]:
+    """Nodes where preemption helps, with victims and broken budgets; whether at all; the choice."""
+    theirs = referee["preemption"]
+    if any(node["code"] == "Success" for node in referee["placement"]["nodes"].values()):
+        return []  # nobody preempts for a pod that fits
+    own = ours.preempted(case)
+    if own["unknown"]:
+        return ["unknown"]
+    found: list[str] = []
+    for name in sorted(theirs["candidates"].keys() | own["candidates"].keys()):
+        expected, mine = theirs["candidates"].get(name), own["candidates"].get(name)
+        if expected is None or mine is None:
+            found.append(f"helps: kubernetes {expected} {theirs['refused'].get(name)}, ours {mine}")
+        elif expected != mine:
+            found.append(f"victims: kubernetes {expected}, ours {mine}")
+    if not theirs["eligible"] and theirs["reason"] not in own["message"]:
+        found.append(f"not eligible: kubernetes {theirs['reason']}, ours {own['message']}")
+    if not found and own["chosen"] and own["chosen"] not in theirs["chosen"]:
+        found.append(f"chosen node: kubernetes {theirs['chosen']}, ours {own['chosen']}")
+    return found
+
+
+COMPARE = {
+    "admission": admission,
+    "placement": placement,
+    "preemption": preemption,
+    "replicas": replicas,
+    "objects": other_object,
+}
+
+
+def _feasible(answer: Json) -> bool:
+    return any(node["code"] == "Success" for node in answer["placement"]["nodes"].values())
+
+
+WELCOME = {
+    "admission": lambda answer: bool(answer["admission"]["allowed"]),
+    "placement": _feasible,
+    "replicas": _feasible,
+    "objects": lambda answer: bool(answer["object"]["allowed"]),
+    "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
+}
+"""Whether the referee's answer is the good one; a generator should yield a third of those."""

@@ -1,0 +1,300 @@
+"""Our own answers to a case, brought into the same shape as the referee's."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+import msgspec
+
+from kubectl_gpuadmit.admission import chain, limit_range, quota, resource_lists
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube import quantity
+from kubectl_gpuadmit.kube.objects import (
+    KNOWN_KINDS,
+    Generic,
+    KubeObject,
+    ObjectMeta,
+    PersistentVolumeClaim,
+    Pod,
+)
+from kubectl_gpuadmit.placement import message, place, preemption
+from kubectl_gpuadmit.placement.cycle import Cycle
+from kubectl_gpuadmit.verdict import Finding, NodeVerdict
+from tests.differential.vocabulary import Json
+
+NOW = dt.datetime(2026, 11, 29, 12, 0, 5, tzinfo=dt.UTC)
+ALL_KINDS = (
+    *KNOWN_KINDS,
+    *(
+        "CSIDriver",
+        "CSIStorageCapacity",
+        "ResourceSlice",
+        "ResourceClaim",
+        "DeviceClass",
+        "DeviceTaintRule",
+    ),
+    *(
+        "Deployment",
+        "ReplicaSet",
+        "Job",
+        "Service",
+        "Secret",
+        "VolumeAttributesClass",
+        "ResourceClaimTemplate",
+    ),
+    *(
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
+    ),
+    *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration"),
+)
+
+
+def decode(document: Json) -> KubeObject:
+    known = KNOWN_KINDS.get(document["kind"])
+    if known is None:
+        return Generic(
+            apiVersion=document.get("apiVersion", ""),
+            metadata=msgspec.convert(document.get("metadata", {}), ObjectMeta),
+            realKind=document["kind"],
+            document=document,
+        )
+    return msgspec.convert(document, known)
+
+
+def cluster_of(case: Json) -> Cluster:
+    return Cluster.of([decode(document) for document in case["objects"]], known=ALL_KINDS)
+
+
+def asking(case: Json) -> Pod:
+    pod = decode({"kind": "Pod", "apiVersion": "v1", **case["pod"]})
+    assert isinstance(pod, Pod)
+    return pod
+
+
+# -- admission -------------------------------------------------------------------------------------
+
+CHECKS = {
+    "namespace": "NamespaceLifecycle",
+    "limit-range": "LimitRanger",
+    "service-account": "ServiceAccount",
+    "priority": "Priority",
+    "runtime-class": "RuntimeClass",
+    "pod-security": "PodSecurity",
+    "invalid": "Validation",
+    "quota": "ResourceQuota",
+}
+
+
+def message_of(finding: Finding) -> str:
+    """The API server's own words, which the finding carries as its last piece of evidence."""
+    return str(finding.evidence[-1].observed)
+
+
+def admission(case: Json) -> Json:
+    """``unknown`` is true where we say that we cannot tell."""
+    cluster, pod = cluster_of(case), asking(case)
+    mutated = chain.mutate(pod, cluster)
+    validated = chain.validate(mutated.pod, cluster)
+    findings = [f for f in (*mutated.findings, *validated.findings) if f.level == "deny"]
+    unknowns = [u for u in (*mutated.unknowns, *validated.unknowns) if u.level != "audit"]
+    used: dict[str, dict[str, str]] = {}
+    fits, following = 0, ""
+    if not findings:
+        ledger = quota.Ledger.of(cluster)
+        fits, more, _ = ledger.fork().admit_pods(validated.pod, pod.namespace, case.get("count", 1))
+        following = texts_of("ResourceQuota", message_of(more[0]))[0] if more else ""
+        _, found, unsure = ledger.admit_pods(validated.pod, pod.namespace, 1)
+        findings += found
+        unknowns += [u for u in unsure if u.level != "audit"]
+        used = {
+            row.quota.name: {key: str(amount) for key, amount in row.used.items()}
+            for row in ledger.rows(pod.namespace)
+        }
+    answer: Json = {
+        "allowed": not findings,
+        "unknown": bool(unknowns),
+        "pod": comparable(mutated.pod),
+        "fits": fits,
+        "next": following,
+    }
+    if findings:
+        first = findings[0]
+        family = first.reason.split("/", 1)[0]
+        answer["check"] = CHECKS.get(family, first.reason)
+        if first.reason == "invalid/quantity" and "quantities must match" in first.detail:
+            answer["check"] = "Decode"
+        answer["texts"] = texts_of(answer["check"], message_of(first))
+    else:
+        answer["used"] = used
+    return answer
+
+
+def texts_of(check: str, message: str) -> list[str]:
+    """The single complaints of a message; their order within one message means nothing."""
+    bare = re.sub(r'^[\w.]+ "[^"]*" is forbidden: ', "", message)
+    bare = re.sub(r'^Pod "[^"]*" is invalid: ', "", bare)
+    if check == "LimitRanger" and bare.startswith("["):
+        return sorted(re.split(r", (?=minimum |maximum |\S+ max limit)", bare[1:-1]))
+    return [bare]
+
+
+def comparable(pod: Pod) -> Json:
+    """What both must agree on: spec, labels, annotations; quantities canonical, empty = absent."""
+    spec = tidy(msgspec.to_builtins(pod.spec))
+    return {
+        "spec": spec,
+        "labels": dict(pod.labels),
+        "annotations": dict(pod.annotations),
+    }
+
+
+TOKEN_VOLUME = "kube-api-access-"
+"""The ServiceAccount plugin mounts its token under a generated name; we do not follow that."""
+
+AMOUNTS = ("requests", "limits", "overhead", "sizeLimit")
+
+
+def tidy(value: Any, *, amounts: bool = False) -> Any:
+    if isinstance(value, dict):
+        kept = {}
+        for key, item in value.items():
+            item = tidy(item, amounts=amounts or key in AMOUNTS)
+            if key in ("volumes", "volumeMounts"):
+                item = [
+                    one for one in item or () if not one.get("name", "").startswith(TOKEN_VOLUME)
+                ]
+            if item not in (None, {}, [], "") and (key, item) != ("hostPort", 0):
+                kept[key] = item
+        return kept
+    if isinstance(value, list | tuple):
+        return [tidy(item, amounts=amounts) for item in value]
+    if amounts and isinstance(value, str | int | float):
+        try:
+            return str(resource_lists.read_one(value))
+        except quantity.QuantityError:
+            return str(value)
+    return value
+
+
+def other_object(case: Json) -> Json:
+    """Claims, services and the like against LimitRange and quota."""
+    cluster, obj = cluster_of(case), decode(case["pod"])
+    findings: list[Finding] = []
+    if isinstance(obj, PersistentVolumeClaim):
+        findings += limit_range.findings(obj, cluster.limit_ranges(obj.namespace))
+    used: dict[str, dict[str, str]] = {}
+    if not findings:
+        ledger = quota.Ledger.of(cluster)
+        found, _ = ledger.admit_object(obj, obj.namespace)
+        findings += found
+        used = {
+            row.quota.name: {key: str(amount) for key, amount in row.used.items()}
+            for row in ledger.rows(obj.namespace)
+        }
+    answer: Json = {"allowed": not findings, "unknown": False, "used": used}
+    if findings:
+        answer["check"] = CHECKS[findings[0].reason.split("/", 1)[0]]
+        answer["texts"] = texts_of(answer["check"], message_of(findings[0]))
+    return answer
+
+
+# -- placement and preemption ----------------------------------------------------------------------
+
+
+def placement(case: Json) -> Json:
+    """Per node what the first filter says and what each filter says on its own."""
+    cycle = Cycle(cluster_of(case), asking(case))
+    return answered(cycle, place.node_verdicts(cycle.cluster, cycle.pod))
+
+
+def replicas(case: Json) -> Json:
+    """The same after the replicas among the objects were assumed one by one, not found in place."""
+    own = [document for document in case["objects"] if is_replica(document)]
+    before = {**case, "objects": [o for o in case["objects"] if not is_replica(o)]}
+    cycle = Cycle(cluster_of(before).fork(), asking(case))
+    cycle.verdicts()
+    for document in own:
+        replica = decode(document)
+        assert isinstance(replica, Pod)
+        cycle.best()
+        cycle.assume(replica)
+    return answered(cycle, cycle.verdicts())
+
+
+REPLICA = "uid-replica"
+
+
+def is_replica(document: Json) -> bool:
+    return str(document.get("metadata", {}).get("uid", "")).startswith(REPLICA)
+
+
+def with_replicas(case: Json, count: int) -> Json:
+    """The case with up to ``count`` pods like the asking one where we would put them."""
+    cycle = Cycle(cluster_of(case).fork(), asking(case))
+    placed: list[Json] = []
+    for number in range(count):
+        best = cycle.best()
+        if best is None:
+            break
+        document = {
+            **case["pod"],
+            "metadata": {
+                **case["pod"]["metadata"],
+                "name": f"replica{number}",
+                "uid": f"{REPLICA}{number}",
+            },
+            "spec": {**case["pod"]["spec"], "nodeName": best.name},
+            "status": {"phase": "Running"},
+        }
+        replica = decode(document)
+        assert isinstance(replica, Pod)
+        cycle.assume(replica)
+        placed.append(document)
+    return {**case, "objects": [*case["objects"], *placed]}
+
+
+def answered(cycle: Cycle, verdicts: tuple[NodeVerdict, ...]) -> Json:
+    nodes: dict[str, Json] = {}
+    for verdict in verdicts:
+        name, reasons, permanent = message.first_refusal(verdict.shortfalls)
+        at_nodes = [s for s in verdict.shortfalls if s.code not in message.PREFILTER_CODES]
+        each: dict[str, Json] = {}
+        for shortfall in at_nodes:
+            own = tuple(s for s in at_nodes if s.filter == shortfall.filter)
+            _, texts, fixed = message.first_refusal(own)
+            each[shortfall.filter] = {"reasons": sorted(texts), "permanent": fixed}
+        nodes[verdict.node] = {
+            "fits": verdict.fits,
+            "plugin": name,
+            "reasons": sorted(reasons),
+            "permanent": permanent,
+            "each": each,
+        }
+    return {
+        "nodes": nodes,
+        "rejected": sorted({s.reason for s in cycle.rejections}),
+        "message": message.scheduler_message(verdicts, cycle.pod),
+        "unknown": any(u.level != "audit" for u in cycle.unknowns),
+    }
+
+
+def preempted(case: Json) -> Json:
+    cluster, pod = cluster_of(case), asking(case)
+    cycle = Cycle(cluster, pod)
+    tried = preemption.dry_run(cycle, cycle.verdicts(), now=NOW)
+    return {
+        "candidates": {
+            c.node: {
+                "victims": [f"{v.namespace}/{v.name}" for v in c.victims],
+                "violations": c.violations,
+            }
+            for c in tried.candidates
+        },
+        "chosen": tried.candidate.node if tried.candidate else "",
+        "message": tried.message,
+        "unknown": any(u.level != "audit" for u in cycle.unknowns),
+    }
