@@ -20,6 +20,7 @@ from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.gpus import pod_gpus
+from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.placement import daemons
@@ -199,7 +200,7 @@ def _judge_group(
     findings += first.findings
     unknowns += first.unknowns
 
-    second = chain.validate(pod, cluster, owner=workload.ref.kind)
+    second = chain.validate(pod, cluster, owner=workload.ref.kind, kubernetes=terms.kubernetes)
     findings += second.findings
     unknowns += second.unknowns
 
@@ -388,7 +389,7 @@ def _patched(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[st
 
 def _decoded(template: dict[str, Any], before: Pod) -> Pod:
     """The patched template as a pod; identity (names, namespace, owner) stays the controller's."""
-    pod = convert({"apiVersion": "v1", **template, "kind": "Pod"}, Pod)
+    pod = convert({"apiVersion": "v1", **template, "kind": "Pod"}, NewPod)
     meta = structs.replace(
         before.metadata, labels=pod.metadata.labels, annotations=pod.metadata.annotations
     )

@@ -56,28 +56,25 @@ def search(
     """Up to ENOUGH verified remedies, the smallest first.
 
     Tried in ``case.before``, the state that the workload met. Changes that contain a remedy
-    already found, or ask for still less than one, are not tried: they would be larger.
+    already found, or give up more than it does, are not tried: they would be larger.
     """
     if budget.left <= 0:
         return ()
     candidates = _distinct(case, proposals.for_verdict(case))
-    found: list[tuple[frozenset[int], Remedy]] = []
+    found: list[tuple[list[Proposal], Remedy]] = []
     tries = min(budget.per_workload, budget.left)
     for chosen in _combinations(candidates):
         if tries == 0 or len(found) == ENOUGH:
             break
-        indexes = frozenset(chosen)
-        if any(_goes_further(indexes, done, candidates) for done, _ in found):
-            continue
         parts = [candidates[index] for index in chosen]
-        if not _compatible(parts):
+        if not _compatible(parts) or any(_is_larger(parts, done) for done, _ in found):
             continue
         tries -= 1
         budget.left -= 1
-        parts = _renewed(case, parts, namespace)
-        outcome = _try(case, parts, namespace) if parts else None
+        renewed = _renewed(case, parts, namespace)
+        outcome = _try(case, renewed, namespace) if renewed else None
         if outcome is not None:
-            found.append((indexes, _remedy(parts, outcome)))
+            found.append((parts, _remedy(renewed, outcome)))
     return tuple(remedy for _, remedy in found)
 
 
@@ -92,6 +89,18 @@ def _renewed(case: Case, parts: list[Proposal], namespace: str) -> list[Proposal
     asked = structs.replace(case, workload=changed)
     renewed = [next(part.again(asked), None) if part.again else part for part in parts]
     return [part for part in renewed if part] if None not in renewed else []
+
+
+def _is_larger(parts: list[Proposal], done: list[Proposal]) -> bool:
+    """True where ``parts`` hold everything that was enough, or more of the same sacrifice."""
+    return all(
+        any(
+            part is enough
+            or (enough.less and part.topic == enough.topic and part.cost >= enough.cost)
+            for part in parts
+        )
+        for enough in done
+    )
 
 
 def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
@@ -149,16 +158,6 @@ def _combinations(candidates: list[Proposal]) -> Iterator[tuple[int, ...]]:
     heapq.heapify(heap)
     while heap:
         yield heapq.heappop(heap)[2]
-
-
-def _goes_further(chosen: frozenset[int], done: frozenset[int], candidates: list[Proposal]) -> bool:
-    """All of ``done`` and more of it: further changes, or still fewer pods or GPUs."""
-
-    def as_far(i: int, j: int) -> bool:
-        less = candidates[i].topic == "pods" or candidates[i].topic.startswith("gpus ")
-        return i == j or (less and candidates[i].topic == candidates[j].topic and i < j)
-
-    return all(any(as_far(i, j) for j in chosen) for i in done)
 
 
 def _compatible(parts: list[Proposal]) -> bool:

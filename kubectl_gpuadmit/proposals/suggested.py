@@ -24,7 +24,7 @@ def from_findings(case: Case) -> Iterator[Proposal]:
             if patch and not _is_amount(finding, remedy):
                 yield Proposal(
                     summary=remedy.summary,
-                    topic=finding.reason,
+                    topic=f"{finding.reason} {finding.field}".rstrip(),
                     cost=remedy.cost,
                     patch=patch,
                 )
