@@ -107,6 +107,7 @@ def quota_raised(case: Case) -> Iterator[Proposal]:
                 _patch_command(namespace, quota, keys) for quota, keys in sorted(limits.items())
             ),
             change=_raised(namespace, limits),
+            again=quota_raised,
         )
 
 
