@@ -5,6 +5,9 @@ though there is no object of it: a typed list (``kind: ResourceQuotaList``), the
 an empty list (``resourcequotas.yaml``), and the ``kinds`` of a ``Snapshot`` index. Every other kind
 is *unknown*, never empty.
 
+Of a file that holds a ``Snapshot`` with items, its ``kinds`` are the kinds that were read to the
+end: items of others are some of them, and the kind stays unknown.
+
 Our own form, ``.json`` or ``.json.zst``, is ``{"apiVersion": "gpu-admit.io/v1", "kind":
 "Snapshot", "asOf": RFC 3339, "kinds": […], "items": […]}``. The same without ``items``, beside
 other files in a directory, is an index.
@@ -26,10 +29,12 @@ from msgspec import Struct
 from kubectl_gpuadmit.adapters.files import MAX_BYTES, SUFFIXES, read_file
 from kubectl_gpuadmit.adapters.writing import write_whole
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.errors import BadManifest, BadSnapshot
-from kubectl_gpuadmit.kube.decode import decode_bulk, decode_object, kind_name
-from kubectl_gpuadmit.kube.manifests import read_documents
+from kubectl_gpuadmit.errors import BadSnapshot
+from kubectl_gpuadmit.kube.decode import decode_bulk, kind_name
 from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject
+
+_PIECE = 1 << 16
+"""Bytes that are unpacked at a time."""
 
 API_VERSION = "gpu-admit.io/v1"
 
@@ -79,6 +84,7 @@ def load_snapshot(given: str) -> Snapshot:
     path = Path(given)
     objects: list[KubeObject] = []
     known: set[str] = set()
+    partial: set[str] = set()
     as_of: dt.datetime | None = None
     modified = 0.0
     with _no_garbage_collection():
@@ -89,7 +95,9 @@ def load_snapshot(given: str) -> Snapshot:
                 if isinstance(obj, Generic) and obj.realKind == "Snapshot":
                     index = _index(obj.document, file)
                     as_of = _instant(index.asOf, file) if index.asOf else as_of
-                    known.update(index.kinds)
+                    if index.kinds:  # of the rest of this very file it knows best
+                        partial |= kinds - {"Snapshot", *index.kinds}
+                        kinds = set(index.kinds)
                 else:
                     objects.append(obj)
             known |= kinds - {"Snapshot"}
@@ -100,7 +108,7 @@ def load_snapshot(given: str) -> Snapshot:
                 file=given,
                 hint="kubectl get nodes,pods,resourcequotas -A -o json > FILE",
             )
-        cluster = Cluster.of(objects, known)
+        cluster = Cluster.of(objects, known, partial=partial - known)
     newest = dt.datetime.fromtimestamp(modified, tz=dt.UTC)
     return Snapshot(cluster=cluster, name=given, as_of=as_of, modified=newest)
 
@@ -124,14 +132,18 @@ def save_snapshot(
 def encoded(
     items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str] = ()
 ) -> bytes:
-    """A snapshot in our own form: a line for each object, so that text tools show what differs."""
+    """A snapshot in our own form: a line for each object, so that text tools show what differs.
+
+    ``kinds`` are those that were read to the end, by default those of the items.
+    """
     listed = list(items)
     named = {kind_name(str(i.get("apiVersion") or ""), str(i.get("kind", ""))) for i in listed}
+    kinds = set(kinds) or named - {""}
     head: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "Snapshot",
         "asOf": as_of.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "kinds": sorted({*kinds, *named} - {""}),
+        "kinds": sorted(kinds),
     }
     lines = b",\n".join(msgspec.json.encode(item, order="sorted") for item in listed)
     return msgspec.json.encode(head)[:-1] + b',"items":[\n' + lines + b"\n]}\n"
@@ -151,11 +163,16 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.exists():
+    try:
+        path.stat()
+    except FileNotFoundError:
         raise BadSnapshot(
             "no-such-path", "no such file or directory", file=str(path), hint="check --snapshot"
-        )
-    if path.is_file():
+        ) from None
+    except OSError as problem:
+        said = f"cannot be read: {problem.strerror or type(problem).__name__}"
+        raise BadSnapshot("unreadable", said, file=str(path)) from None
+    if not path.is_dir():
         return [path]
     wanted = (*SUFFIXES, ".json.zst")
     files = sorted(
@@ -178,14 +195,7 @@ def _files(path: Path) -> list[Path]:
 def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
     raw = read_packed(file)
     name = str(file)
-    if _looks_like_json(raw):
-        objects, known = decode_bulk(raw, name)
-    else:
-        objects, known = [], set()
-        for document in read_documents(raw, name):
-            if isinstance(document, BadManifest):
-                raise document
-            objects.append(decode_object(document))
+    objects, known = decode_bulk(raw, name)
     if not objects:
         known = known | _kind_of_empty_file(file)
     return objects, known
@@ -197,28 +207,36 @@ def read_packed(file: Path) -> bytes:
     return _unzstd(raw, str(file)) if raw[:4] == b"\x28\xb5\x2f\xfd" else raw
 
 
-def _looks_like_json(raw: bytes) -> bool:
-    return raw[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-
-
 def _kind_of_empty_file(file: Path) -> set[str]:
     stem = re.split(r"[._-]", file.name, maxsplit=1)[0].lower()
     return {_PLURALS[stem]} if stem in _PLURALS else set()
 
 
 def _unzstd(raw: bytes, name: str) -> bytes:
+    """Frame after frame, in pieces: a small file may unpack to more than there is memory for."""
     import zstandard
 
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(raw) as stream:
-            content: bytes = stream.read(MAX_BYTES + 1)
-    except zstandard.ZstdError as problem:
-        raise BadSnapshot(
-            "unreadable", f"is no whole zstd file: {problem}", file=name, hint="was it cut?"
-        ) from None
-    if len(content) > MAX_BYTES:
-        raise BadSnapshot("too-large", f"unpacks to more than {MAX_BYTES:,} bytes", file=name)
-    return content
+    def broken(why: object) -> BadSnapshot:
+        said = f"is no whole zstd file: {why}"
+        return BadSnapshot("unreadable", said, file=name, hint="was it cut?")
+
+    content = bytearray()
+    while raw:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        for at in range(0, len(raw), _PIECE):
+            try:
+                content += frame.decompress(raw[at : at + _PIECE])
+            except zstandard.ZstdError as problem:
+                raise broken(problem) from None
+            if len(content) > MAX_BYTES:
+                said = f"unpacks to more than {MAX_BYTES:,} bytes"
+                raise BadSnapshot("too-large", said, file=name)
+            if frame.eof:
+                break
+        if not frame.eof:
+            raise broken("it ends within a frame")
+        raw = frame.unused_data + raw[at + _PIECE :]
+    return bytes(content)
 
 
 def _index(document: dict[str, Any], file: Path) -> _Index:

@@ -81,10 +81,13 @@ def place(
     names: Sequence[str] | None = None,
     decided_by: str = "",
     ttl_annotations: Sequence[str] = (),
+    mates: Sequence[tuple[Pod, int]] = (),
     kubernetes: str = LATEST,
 ) -> Placed:
     """Places ``count`` pods like ``pod``, stopping at the first that finds no node.
 
+    ``mates`` are other pods of the same workload, with their numbers: they are in ``cluster``
+    already and would be there too if everything else ended.
     ``names`` are theirs (default: the pod's name and a number). ``decided_by`` names the queue that
     decides; without it the pod's own schedulerName is looked at. ``cluster`` stays as it is.
     """
@@ -101,6 +104,9 @@ def place(
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     if pod.spec.nodeName in fork.nodes:
         return _past_the_scheduler(cluster, cycle, count, names)
+    if pod.spec.nodeName:
+        gone = (named_node.no_such_node(pod.spec.nodeName),)
+        return Placed((), cycle.verdicts(), fork, "never", gone, asked=count)
     verdicts = cycle.verdicts()
     places: list[str] = []
     for i in range(count):
@@ -114,7 +120,7 @@ def place(
     if len(places) == count:
         placed = Placed(tuple(places), verdicts, fork, "fits", unknowns=unknowns)
     else:
-        placed = _refused(cycle, verdicts, tuple(places), count, now, ttl_annotations)
+        placed = _refused(cycle, verdicts, tuple(places), count, now, ttl_annotations, mates)
         placed = structs.replace(placed, unknowns=unknowns)
     if placed.placement in ("fits", "waits") and any(u.level != "audit" for u in unknowns):
         placed = structs.replace(placed, placement="unknown")
@@ -141,13 +147,15 @@ def _past_the_scheduler(
     info = cycle.cluster.nodes[node]
     found = named_node.findings(info, refused, placed=placed, count=count)
     own = NodeVerdict(node, not refused, refused)
+    unknowns = _unseen(cluster, cycle)
+    sure: Placement = "unknown" if any(u.level != "audit" for u in unknowns) else "fits"
     return Placed(
         (node,) * placed,
         tuple(sorted((*before, own), key=lambda verdict: verdict.node)),
         cycle.cluster,
-        "never" if refused else "fits",
+        "never" if refused else sure,
         tuple(structs.replace(finding, fidelity="modelled") for finding in found),
-        unknowns=_unseen(cluster, cycle),
+        unknowns=unknowns,
         decided_by=f"the kubelet of {node}",
         asked=count,
     )
@@ -160,9 +168,10 @@ def _refused(
     count: int,
     now: dt.datetime,
     ttl_annotations: Sequence[str],
+    mates: Sequence[tuple[Pod, int]],
 ) -> Placed:
     cluster = cycle.cluster
-    room = _room(cluster, cycle.pod, count, cycle.kubernetes)
+    room = _room(cluster, cycle.pod, count, mates, cycle.kubernetes)
     placement: Placement = "waits" if room >= count else "never"
     tried = preemption.dry_run(cycle, verdicts, now=now)
     found = explain.findings(
@@ -188,16 +197,26 @@ def _refused(
     )
 
 
-def _room(cluster: Cluster, pod: Pod, count: int, kubernetes: str) -> int:
-    """How many of ``count`` pods would find a node if all other pods ended and nodes were well."""
+def _room(
+    cluster: Cluster, pod: Pod, count: int, mates: Sequence[tuple[Pod, int]], kubernetes: str
+) -> int:
+    """How many of ``count`` pods would find a node if all but their mates ended and nodes were
+    well."""
     twin = cluster.fork()
     twin.nodes = dict(static.emptied(cluster))
+    for number, (mate, of_them) in enumerate(mates):
+        _fill(twin, mate, of_them, f"mate{number}", kubernetes)
+    return _fill(twin, pod, count, "room", kubernetes)
+
+
+def _fill(twin: Cluster, pod: Pod, count: int, mark: str, kubernetes: str) -> int:
+    """Puts pods on the nodes until one finds none; gives their number."""
     cycle = Cycle(twin, pod, lenient=True, kubernetes=kubernetes)
     for i in range(count):
         best = cycle.best()
         if best is None:
             return i
-        cycle.assume(bound(pod, f"{pod_name(pod, None, i)}-room", best.name))
+        cycle.assume(bound(pod, f"{pod_name(pod, None, i)}-{mark}", best.name))
     return count
 
 

@@ -23,8 +23,12 @@ class Proposal(Struct, frozen=True):
     patch: tuple[dict[str, Any], ...] = ()
     """RFC 6902 against the user's manifest."""
     command: str = ""
+    less: bool = False
+    """Asks for less: once one is enough, a dearer one of the same topic gives up more than that."""
     change: Callable[[State], State] | None = None
     """The same in a what-if: is given a fork that it may change, returns the state to judge in."""
+    again: Callable[[Case], Iterator[Proposal]] | None = None
+    """Where the change depends on how much the workload asks: what to ask once that is less."""
 
 
 class Case(Struct, frozen=True):
@@ -41,7 +45,7 @@ Generator = Callable[[Case], Iterator[Proposal]]
 
 
 def for_verdict(case: Case) -> Iterator[Proposal]:
-    """All proposals, in no particular order."""
+    """All proposals; of fewer and fewer pods or GPUs the most first."""
     from kubectl_gpuadmit.proposals import amounts, cluster_changes, moves, pools, suggested
 
     for generator in (
@@ -52,6 +56,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         cluster_changes.quota_raised,
         cluster_changes.namespace_created,
         cluster_changes.node_uncordoned,
+        cluster_changes.pod_security_lowered,
         moves.pods_moved,
     ):
         yield from generator(case)

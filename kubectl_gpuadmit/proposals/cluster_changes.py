@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from msgspec import structs
 from msgspec.json import encode
 
+from kubectl_gpuadmit import occupants
 from kubectl_gpuadmit.admission import chain
+from kubectl_gpuadmit.admission.pod_security import levels, mend
 from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.objects import KubeObject, Namespace, ObjectMeta
 from kubectl_gpuadmit.kube.quantity import Quantity
@@ -25,6 +27,27 @@ def namespace_created(case: Case) -> Iterator[Proposal]:
             cost=50,
             command=f"kubectl create namespace {name}",
             change=_applied(Namespace(apiVersion="v1", metadata=ObjectMeta(name=name))),
+        )
+
+
+def pod_security_lowered(case: Case) -> Iterator[Proposal]:
+    """A lower Pod Security level of the namespace, where settings alone do not do: the pod uses
+    host paths, the node's network, capabilities."""
+    refused = [f for f in case.verdict.findings if f.reason == "pod-security/violates"]
+    home = case.before.cluster.namespace(case.workload.ref.namespace)
+    settled = all(any(r.cost == mend.HARDENING for r in f.suggest) for f in refused)
+    if home is None or not refused or settled:
+        return
+    enforced = levels.read(home.labels).enforce.level
+    for level in levels.LEVELS[: levels.LEVELS.index(enforced)]:
+        labels = {**home.labels, levels.ENFORCE: level}
+        relabelled = structs.replace(home, metadata=structs.replace(home.metadata, labels=labels))
+        yield Proposal(
+            summary=f"let namespace {home.name} enforce Pod Security level {level}",
+            topic="pod-security",
+            cost=95 if level == "baseline" else 98,
+            command=f"kubectl label --overwrite namespace {home.name} {levels.ENFORCE}={level}",
+            change=_applied(relabelled),
         )
 
 
@@ -57,14 +80,19 @@ def quota_raised(case: Case) -> Iterator[Proposal]:
     if "quota/exceeded" not in case.verdict.blockers:
         return
     namespace = case.workload.ref.namespace
+    cluster = case.before.cluster
     ledger = case.before.ledger.fork()
+    for pod in occupants.replaced_by(case.workload, cluster):
+        ledger.release(pod)
+    pods = {share.role: share.pods for share in case.verdict.groups}
     limits: dict[str, dict[str, Quantity]] = {}
     for group in case.workload.groups:
-        pod = chain.mutate(group.pod, case.before.cluster).pod
-        for quota, keys in ledger.needed(pod, namespace, group.count).items():
+        pod = chain.mutate(group.pod, cluster, kubernetes=case.terms.kubernetes).pod
+        count = pods.get(group.role, 0)
+        for quota, keys in ledger.needed(pod, namespace, count).items():
             limits.setdefault(quota, {}).update(keys)
             ledger.raise_limits(namespace, quota, keys)
-        ledger.admit_pods(pod, namespace, group.count)
+        ledger.admit_pods(pod, namespace, count)
     if limits:
         words = ", ".join(
             f"{quota} to {key}={limit}"
@@ -79,6 +107,7 @@ def quota_raised(case: Case) -> Iterator[Proposal]:
                 _patch_command(namespace, quota, keys) for quota, keys in sorted(limits.items())
             ),
             change=_raised(namespace, limits),
+            again=quota_raised,
         )
 
 

@@ -86,8 +86,7 @@ def test_it_holds_what_was_read_and_no_more() -> None:
     fits = next(path for path in WORKLOADS if path.stem == "fits")
     held = made(question(list(documents(fits))))
     found = {
-        (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"])
-        for o in held.objects
+        (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]) for o in held.objects
     }
     every = {
         (kind, o.namespace, o.name) for kind in example().kinds() for o in example().every(kind)
