@@ -315,7 +315,9 @@ def podsecurity(case: Json) -> Json:
     cluster, pod = cluster_of(case), asking(case)
     home = cluster.namespace(pod.namespace)
     assert home is not None
-    version = home.annotations.get(podsecurity_cases.EMULATE, "1.37")
+    version = home.annotations.get(podsecurity_cases.EMULATE, KUBERNETES)
+    if binaries.kubernetes() != binaries.PINNED:
+        version = KUBERNETES  # an older referee plays no other version
     asked = pod_security.levels.read(home.labels)
     answer: Json = {}
     for name, owner in (("pod", "Pod"), ("template", "Deployment")):

@@ -7,6 +7,7 @@ import (
 
 	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+	securityapi "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 )
 
 type (
@@ -26,10 +29,18 @@ type (
 	nominatingInfo  = framework.NominatingInfo
 )
 
+// immortal makes the set of namespaces that may not be deleted.
+var immortal = sets.NewString
+
 func newDeviceTaintRule() runtime.Object { return &resourcev1alpha3.DeviceTaintRule{} }
 
 func (w *world) quotaConfiguration() (quota.Configuration, error) {
 	return install.NewQuotaConfigurationForAdmission(), nil
+}
+
+// podSecurityChecks plays no older version: those of 1.34 know only their own.
+func podSecurityChecks(*securityapi.Version) (policy.Evaluator, error) {
+	return policy.NewEvaluator(policy.DefaultChecks())
 }
 
 func (w *world) frameworkOptions(ctx context.Context, _ *internalcache.Snapshot) ([]frameworkruntime.Option, error) {

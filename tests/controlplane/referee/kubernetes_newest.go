@@ -9,6 +9,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
@@ -22,6 +23,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
+	securityapi "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 )
 
 type (
@@ -31,10 +34,17 @@ type (
 	nominatingInfo  = fwk.NominatingInfo
 )
 
+// immortal makes the set of namespaces that may not be deleted.
+var immortal = sets.New[string]
+
 func newDeviceTaintRule() runtime.Object { return &resourcev1.DeviceTaintRule{} }
 
 func (w *world) quotaConfiguration() (quota.Configuration, error) {
 	return install.NewQuotaConfigurationForAdmission(w.factory, nil)
+}
+
+func podSecurityChecks(emulated *securityapi.Version) (policy.Evaluator, error) {
+	return policy.NewEvaluator(policy.DefaultChecks(), emulated)
 }
 
 var groups fwk.PodGroupManager

@@ -99,7 +99,7 @@ func podSecurity(namespace *v1.Namespace) (*securityadmission.Admission, error) 
 			version := securityapi.MajorMinorVersion(1, minor)
 			emulated = &version
 		}
-		if evaluator, err = policy.NewEvaluator(policy.DefaultChecks(), emulated); err != nil {
+		if evaluator, err = podSecurityChecks(emulated); err != nil {
 			return nil, err
 		}
 		evaluators[wanted] = evaluator
