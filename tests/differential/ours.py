@@ -8,9 +8,16 @@ from typing import Any
 
 import msgspec
 
-from kubectl_gpuadmit.admission import chain, limit_range, pod_security, quota, resource_lists
+from kubectl_gpuadmit.admission import (
+    chain,
+    defaults,
+    limit_range,
+    pod_security,
+    quota,
+    resource_lists,
+)
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube import quantity
+from kubectl_gpuadmit.kube import quantity, versions
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import (
     KNOWN_KINDS,
@@ -68,7 +75,11 @@ def decode(document: Json) -> KubeObject:
             realKind=document["kind"],
             document=document,
         )
-    return msgspec.convert(document, known)
+    decoded: KubeObject = msgspec.convert(document, known)
+    if isinstance(decoded, Pod) and versions.version(KUBERNETES) < (1, 37):
+        # the referee defaults what it reads, and that filled in pod-level requests until 1.36
+        decoded = defaults.decode(decoded, kubernetes=KUBERNETES)
+    return decoded
 
 
 def cluster_of(case: Json) -> Cluster:
@@ -77,6 +88,14 @@ def cluster_of(case: Json) -> Cluster:
 
 def asking(case: Json) -> NewPod:
     return msgspec.convert({"kind": "Pod", "apiVersion": "v1", **case["pod"]}, NewPod)
+
+
+def stored(case: Json) -> Pod:
+    """The asking pod as the referee's scheduler sees it; see ``decode`` for older versions."""
+    pod: Pod = asking(case)
+    if versions.version(KUBERNETES) < (1, 37):
+        pod = defaults.decode(pod, kubernetes=KUBERNETES)
+    return pod
 
 
 # -- admission -------------------------------------------------------------------------------------
@@ -211,7 +230,7 @@ def other_object(case: Json) -> Json:
 
 def placement(case: Json) -> Json:
     """Per node what the first filter says and what each filter says on its own."""
-    cycle = Cycle(cluster_of(case), asking(case))
+    cycle = Cycle(cluster_of(case), stored(case))
     return answered(cycle, place.node_verdicts(cycle.cluster, cycle.pod))
 
 
@@ -219,7 +238,7 @@ def replicas(case: Json) -> Json:
     """The same after the replicas among the objects were assumed one by one, not found in place."""
     own = [document for document in case["objects"] if is_replica(document)]
     before = {**case, "objects": [o for o in case["objects"] if not is_replica(o)]}
-    cycle = Cycle(cluster_of(before).fork(), asking(case))
+    cycle = Cycle(cluster_of(before).fork(), stored(case))
     cycle.verdicts()
     for document in own:
         replica = decode(document)
@@ -238,7 +257,7 @@ def is_replica(document: Json) -> bool:
 
 def with_replicas(case: Json, count: int) -> Json:
     """The case with up to ``count`` pods like the asking one where we would put them."""
-    cycle = Cycle(cluster_of(case).fork(), asking(case))
+    cycle = Cycle(cluster_of(case).fork(), stored(case))
     placed: list[Json] = []
     for number in range(count):
         best = cycle.best()
@@ -287,7 +306,7 @@ def answered(cycle: Cycle, verdicts: tuple[NodeVerdict, ...]) -> Json:
 
 
 def preempted(case: Json) -> Json:
-    cluster, pod = cluster_of(case), asking(case)
+    cluster, pod = cluster_of(case), stored(case)
     cycle = Cycle(cluster, pod)
     tried = preemption.dry_run(cycle, cycle.verdicts(), now=NOW)
     return {
