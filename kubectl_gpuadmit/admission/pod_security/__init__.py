@@ -11,7 +11,6 @@ Source: k8s.io/pod-security-admission v0.37.2 admission/admission.go.
 
 from __future__ import annotations
 
-from kubectl_gpuadmit.admission.defaults import version
 from kubectl_gpuadmit.admission.pod_security import levels, mend
 from kubectl_gpuadmit.admission.pod_security.check import Violation
 from kubectl_gpuadmit.admission.pod_security.levels import Asked
@@ -20,6 +19,7 @@ from kubectl_gpuadmit.admission.refusal import forbidden, refusal, said, stored_
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Unknown
 
 __all__ = ["REASONS", "check", "levels", "text"]
