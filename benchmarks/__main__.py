@@ -6,10 +6,12 @@ shared machine; the reference of each row is run in the same minute.
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,9 +19,12 @@ from benchmarks.clusters import deployments, write_cluster
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(__file__).parent / ".data"
-COMMAND = [str(Path(sys.executable).parent / "kubectl-gpu_admit")]
+PROGRAM = str(Path(sys.executable).parent / "kubectl-gpu_admit")
 EXAMPLES = ROOT / "examples"
 SIZES = {50: 500, 500: 5_000, 5_000: 50_000}
+"""Nodes -> pods of the clusters."""
+MANY = 1_000
+"""Deployments in the large file."""
 
 
 class Measured(NamedTuple):
@@ -43,83 +48,86 @@ def measure(argv: list[str], runs: int = 3) -> Measured:
     return Measured(best, peak, code)
 
 
+class Row(NamedTuple):
+    """One line of the table; ``against`` names the row that it is a multiple of."""
+
+    name: str
+    got: Measured
+    against: str = ""
+    reference: Measured | None = None
+
+    def __str__(self) -> str:
+        ratio = ""
+        if self.reference is not None:
+            ratio = f"{self.got.seconds / self.reference.seconds:.2f} × {self.against}"
+        name, got = self.name, self.got
+        return f"{name:<54} {got.seconds:7.3f} {got.mebibytes:6.0f}  {got.code:>4}  {ratio}"
+
+
 def python(code: str, *args: str) -> list[str]:
     return [sys.executable, "-c", code, *args]
 
 
-def prepare() -> None:
-    for nodes, pods in SIZES.items():
-        directory = DATA / f"{nodes}"
+READ_JSON = "import json, sys\nfor f in sys.argv[1:]:\n    json.load(open(f, 'rb'))"
+READ_YAML = (
+    "import yaml, sys\nlist(yaml.load_all(open(sys.argv[1], 'rb'), Loader=yaml.CSafeLoader))"
+)
+
+
+def prepare(data: Path, sizes: Mapping[int, int], many: int) -> None:
+    """Makes what is not there yet: a folder for each cluster, ``one.yaml`` and ``many.yaml``."""
+    data.mkdir(exist_ok=True)
+    for nodes, pods in sizes.items():
+        directory = data / f"{nodes}"
         if not (directory / "pods.json").exists():
             print(f"making a cluster of {nodes:,} nodes and {pods:,} pods", file=sys.stderr)
             write_cluster(directory, nodes, pods)
-    (DATA / "one.yaml").write_text(deployments(1, replicas=8), "utf-8")
-    (DATA / "thousand.yaml").write_text(deployments(1_000), "utf-8")
+    (data / "one.yaml").write_text(deployments(1, replicas=8), "utf-8")
+    (data / "many.yaml").write_text(deployments(many), "utf-8")
+
+
+def rows(
+    command: Sequence[str], data: Path, sizes: Mapping[int, int], many: int, *, runs: int = 3
+) -> Iterator[Row]:
+    """Measures ``command`` on what ``prepare`` made, each row beside its reference."""
+
+    def ours(*args: str, snapshot: Path) -> Measured:
+        policy = str(EXAMPLES / "policy.yaml")
+        return measure([*command, *args, "--snapshot", str(snapshot), "--policy", policy], runs)
+
+    bare = measure(python("pass"), runs)
+    yield Row("python -c pass", bare)
+    yield Row("--help", measure([*command, "--help"], runs), "bare Python", bare)
+    one, thousand = str(data / "one.yaml"), str(data / "many.yaml")
+    got = ours("explain", "-f", one, snapshot=EXAMPLES / "cluster")
+    yield Row("explain 1 Deployment, examples/cluster", got, "bare Python", bare)
+    for nodes, pods in sizes.items():
+        files = sorted((data / f"{nodes}").glob("*.json"))
+        size = sum(file.stat().st_size for file in files) / 1e6
+        reference = measure(python(READ_JSON, *map(str, files)), runs)
+        yield Row(f"json.load, {nodes:,} nodes, {pods:,} pods, {size:.0f} MB", reference)
+        got = ours("explain", "-f", one, snapshot=data / f"{nodes}")
+        yield Row(f"explain 8 pods, {nodes:,} nodes, {pods:,} pods", got, "json.load", reference)
+    middle = sorted(sizes)[len(sizes) // 2]
+    where = f"{many:,} Deployments, {middle:,} nodes"
+    reference = measure(python(READ_YAML, thousand), runs)
+    yield Row(f"PyYAML C loader, {many:,} Deployments", reference)
+    got = ours("check", thousand, "--no-remedies", snapshot=data / f"{middle}")
+    yield Row(f"check {where}", got, "PyYAML C loader", reference)
+    got = ours("check", thousand, snapshot=data / f"{middle}")
+    yield Row(f"check {where}, with remedies", got, "PyYAML C loader", reference)
 
 
 def main() -> int:
-    DATA.mkdir(exist_ok=True)
-    prepare()
-    policy = ["--policy", str(EXAMPLES / "policy.yaml")]
-    one, thousand = str(DATA / "one.yaml"), str(DATA / "thousand.yaml")
-    rows: list[tuple[str, Measured, str, Measured | None]] = []
-
-    def row(
-        name: str, argv: list[str], against: str = "", reference: Measured | None = None
-    ) -> Measured:
-        got = measure(argv)
-        rows.append((name, got, against, reference))
-        return got
-
-    bare = row("python -c pass", python("pass"))
-    row("--help", [*COMMAND, "--help"], "bare Python", bare)
-    row(
-        "explain 1 Deployment, examples/cluster",
-        [*COMMAND, "explain", "-f", one, "--snapshot", str(EXAMPLES / "cluster"), *policy],
-        "bare Python",
-        bare,
-    )
-    previous: Measured | None = None
-    for nodes, pods in SIZES.items():
-        directory = DATA / f"{nodes}"
-        files = [str(file) for file in sorted(directory.glob("*.json"))]
-        loads = "import json, sys\nfor f in sys.argv[1:]:\n    json.load(open(f, 'rb'))"
-        size = sum(Path(f).stat().st_size for f in files) / 1e6
-        reference = row(
-            f"json.load, {nodes:,} nodes, {pods:,} pods, {size:.0f} MB", python(loads, *files)
-        )
-        got = row(
-            f"explain 8 pods, {nodes:,} nodes, {pods:,} pods",
-            [*COMMAND, "explain", "-f", one, "--snapshot", str(directory), *policy],
-            "json.load",
-            reference,
-        )
-        if previous is not None:
-            print(
-                f"  ten times the cluster: {got.seconds / previous.seconds:.1f} times the time",
-                file=sys.stderr,
-            )
-        previous = got
-    loads = (
-        "import yaml, sys\nlist(yaml.load_all(open(sys.argv[1], 'rb'), Loader=yaml.CSafeLoader))"
-    )
-    reference = row("PyYAML C loader, 1,000 Deployments", python(loads, thousand))
-    row(
-        "check 1,000 Deployments, 500 nodes",
-        [*COMMAND, "check", thousand, "--snapshot", str(DATA / "500"), *policy, "--no-remedies"],
-        "PyYAML C loader",
-        reference,
-    )
-    row(
-        "check 1,000 Deployments, 500 nodes, with remedies",
-        [*COMMAND, "check", thousand, "--snapshot", str(DATA / "500"), *policy],
-        "PyYAML C loader",
-        reference,
-    )
+    prepare(DATA, SIZES, MANY)
+    measured = list(rows([PROGRAM], DATA, SIZES, MANY))
     print(f"{'what':<54} {'s':>7} {'MiB':>6}  exit  ratio")
-    for name, got, against, reference_ in rows:
-        ratio = f"{got.seconds / reference_.seconds:.2f} × {against}" if reference_ else ""
-        print(f"{name:<54} {got.seconds:7.3f} {got.mebibytes:6.0f}  {got.code:>4}  {ratio}")
+    for row in measured:
+        print(row)
+    explained = [row for row in measured if row.against == "json.load"]
+    for smaller, larger in itertools.pairwise(explained):
+        times = larger.got.seconds / smaller.got.seconds
+        print(f"  {larger.name}: {times:.1f} times the time of {smaller.name}")
     return 0
 
 

@@ -220,8 +220,13 @@ def _sort_out(
 
 
 def _at_home(obj: KubeObject, namespace: str) -> KubeObject:
-    """The object in ``namespace`` if it needs one and names none."""
-    if obj.namespace or obj.kind in CLUSTER_SCOPED:
+    """The object in ``namespace`` if it needs one and names none, in none if it has no need.
+
+    As the API server does (EnsureObjectNamespaceMatchesRequestNamespace).
+    """
+    if obj.kind in CLUSTER_SCOPED:
+        namespace = ""
+    elif obj.namespace:
         return obj
     return structs.replace(obj, metadata=structs.replace(obj.metadata, namespace=namespace))
 

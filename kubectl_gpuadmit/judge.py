@@ -200,9 +200,7 @@ def _judge_group(
     findings += first.findings
     unknowns += first.unknowns
 
-    second = chain.validate(
-        pod, cluster, owner=workload.ref.kind, kubernetes=terms.kubernetes
-    )
+    second = chain.validate(pod, cluster, owner=workload.ref.kind, kubernetes=terms.kubernetes)
     findings += second.findings
     unknowns += second.unknowns
 

@@ -56,28 +56,37 @@ def search(
     """Up to ENOUGH verified remedies, the smallest first.
 
     Tried in ``case.before``, the state that the workload met. Changes that contain a remedy
-    already found are not tried: they would be larger.
+    already found, or give up more than it does, are not tried: they would be larger.
     """
     if budget.left <= 0:
         return ()
     candidates = _distinct(case, proposals.for_verdict(case))
-    found: list[tuple[frozenset[int], Remedy]] = []
+    found: list[tuple[list[Proposal], Remedy]] = []
     tries = min(budget.per_workload, budget.left)
     for chosen in _combinations(candidates):
         if tries == 0 or len(found) == ENOUGH:
             break
-        indexes = frozenset(chosen)
-        if any(done <= indexes for done, _ in found):
-            continue
         parts = [candidates[index] for index in chosen]
-        if not _compatible(parts):
+        if not _compatible(parts) or any(_is_larger(parts, done) for done, _ in found):
             continue
         tries -= 1
         budget.left -= 1
         outcome = _try(case, parts, namespace)
         if outcome is not None:
-            found.append((indexes, _remedy(parts, outcome)))
+            found.append((parts, _remedy(parts, outcome)))
     return tuple(remedy for _, remedy in found)
+
+
+def _is_larger(parts: list[Proposal], done: list[Proposal]) -> bool:
+    """True where ``parts`` hold everything that was enough, or more of the same sacrifice."""
+    return all(
+        any(
+            part is enough
+            or (enough.less and part.topic == enough.topic and part.cost >= enough.cost)
+            for part in parts
+        )
+        for enough in done
+    )
 
 
 def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:

@@ -26,10 +26,10 @@ def read_inputs(paths: Iterable[str]) -> Iterator[tuple[bytes, str]]:
     """
     for given in paths:
         if given == "-":
-            yield sys.stdin.buffer.read(), "<stdin>"
+            yield _whole(sys.stdin.buffer.read(), "<stdin>"), "<stdin>"
             continue
         path = Path(given)
-        if path.is_dir():
+        if _is_directory(path):
             files = sorted(manifests_below(path))
             if not files:
                 raise NothingChecked(
@@ -54,12 +54,10 @@ def manifests_below(directory: Path) -> Iterator[Path]:
 
 
 def read_file(path: Path) -> bytes:
-    """The content of one file, decompressed if its name or first bytes say gzip."""
+    """The content of one file, decompressed if its first bytes say gzip."""
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            said = f"{size:,} bytes is more than {MAX_BYTES:,}"
-            raise BadInput("too-large", said, file=str(path))
+        if path.stat().st_size > MAX_BYTES:
+            raise _too_large(str(path))
         raw = path.read_bytes()
     except FileNotFoundError:
         raise BadInput(
@@ -68,9 +66,24 @@ def read_file(path: Path) -> bytes:
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise BadInput("unreadable", f"cannot be read: {reason}", file=str(path)) from None
-    if raw[:2] == b"\x1f\x8b":
-        return _gunzip(raw, str(path))
-    return raw
+    return _whole(raw, str(path))
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that is too long, a folder above that may not be looked into
+        return False
+
+
+def _whole(raw: bytes, name: str) -> bytes:
+    if len(raw) > MAX_BYTES:
+        raise _too_large(name)
+    return _gunzip(raw, name) if raw[:2] == b"\x1f\x8b" else raw
+
+
+def _too_large(name: str) -> BadInput:
+    return BadInput("too-large", f"is larger than {MAX_BYTES:,} bytes", file=name)
 
 
 def _gunzip(raw: bytes, name: str) -> bytes:

@@ -26,10 +26,12 @@ from msgspec import Struct
 from kubectl_gpuadmit.adapters.files import MAX_BYTES, SUFFIXES, read_file
 from kubectl_gpuadmit.adapters.writing import write_whole
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.errors import BadManifest, BadSnapshot
-from kubectl_gpuadmit.kube.decode import decode_bulk, decode_object, kind_name
-from kubectl_gpuadmit.kube.manifests import read_documents
+from kubectl_gpuadmit.errors import BadSnapshot
+from kubectl_gpuadmit.kube.decode import decode_bulk, kind_name
 from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject
+
+_PIECE = 1 << 16
+"""Bytes that are unpacked at a time."""
 
 API_VERSION = "gpu-admit.io/v1"
 
@@ -151,11 +153,16 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _files(path: Path) -> list[Path]:
-    if not path.exists():
+    try:
+        path.stat()
+    except FileNotFoundError:
         raise BadSnapshot(
             "no-such-path", "no such file or directory", file=str(path), hint="check --snapshot"
-        )
-    if path.is_file():
+        ) from None
+    except OSError as problem:
+        said = f"cannot be read: {problem.strerror or type(problem).__name__}"
+        raise BadSnapshot("unreadable", said, file=str(path)) from None
+    if not path.is_dir():
         return [path]
     wanted = (*SUFFIXES, ".json.zst")
     files = sorted(
@@ -178,14 +185,7 @@ def _files(path: Path) -> list[Path]:
 def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
     raw = read_packed(file)
     name = str(file)
-    if _looks_like_json(raw):
-        objects, known = decode_bulk(raw, name)
-    else:
-        objects, known = [], set()
-        for document in read_documents(raw, name):
-            if isinstance(document, BadManifest):
-                raise document
-            objects.append(decode_object(document))
+    objects, known = decode_bulk(raw, name)
     if not objects:
         known = known | _kind_of_empty_file(file)
     return objects, known
@@ -197,28 +197,36 @@ def read_packed(file: Path) -> bytes:
     return _unzstd(raw, str(file)) if raw[:4] == b"\x28\xb5\x2f\xfd" else raw
 
 
-def _looks_like_json(raw: bytes) -> bool:
-    return raw[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-
-
 def _kind_of_empty_file(file: Path) -> set[str]:
     stem = re.split(r"[._-]", file.name, maxsplit=1)[0].lower()
     return {_PLURALS[stem]} if stem in _PLURALS else set()
 
 
 def _unzstd(raw: bytes, name: str) -> bytes:
+    """Frame after frame, in pieces: a small file may unpack to more than there is memory for."""
     import zstandard
 
-    try:
-        with zstandard.ZstdDecompressor().stream_reader(raw) as stream:
-            content: bytes = stream.read(MAX_BYTES + 1)
-    except zstandard.ZstdError as problem:
-        raise BadSnapshot(
-            "unreadable", f"is no whole zstd file: {problem}", file=name, hint="was it cut?"
-        ) from None
-    if len(content) > MAX_BYTES:
-        raise BadSnapshot("too-large", f"unpacks to more than {MAX_BYTES:,} bytes", file=name)
-    return content
+    def broken(why: object) -> BadSnapshot:
+        said = f"is no whole zstd file: {why}"
+        return BadSnapshot("unreadable", said, file=name, hint="was it cut?")
+
+    content = bytearray()
+    while raw:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        for at in range(0, len(raw), _PIECE):
+            try:
+                content += frame.decompress(raw[at : at + _PIECE])
+            except zstandard.ZstdError as problem:
+                raise broken(problem) from None
+            if len(content) > MAX_BYTES:
+                said = f"unpacks to more than {MAX_BYTES:,} bytes"
+                raise BadSnapshot("too-large", said, file=name)
+            if frame.eof:
+                break
+        if not frame.eof:
+            raise broken("it ends within a frame")
+        raw = frame.unused_data + raw[at + _PIECE :]
+    return bytes(content)
 
 
 def _index(document: dict[str, Any], file: Path) -> _Index:

@@ -65,30 +65,33 @@ def place_on_each(
     pod: Pod,
     *,
     now: dt.datetime,
+    names: Sequence[str] | None = None,
     decided_by: str = "",
     ttl_annotations: Sequence[str] = (),
 ) -> Placed:
     """One pod on each node that the controller chooses; ``asked`` says on how many.
 
+    ``names`` are the pods', and no more pods are made than there are names.
+
     A node that cannot take its pod does not hold up the others; the first such node is explained.
     With no node to run on nothing is asked for, and nothing stands in the way.
     """
-    names = nodes_for(cluster, pod)
+    nodes = nodes_for(cluster, pod)[: None if names is None else len(names)]
     wanted = merged_label_keys(daemon_pod(pod))
     done = place(cluster, wanted, 0, now=now, decided_by=decided_by)
-    if not names or done.placement == "unknown":
-        return structs.replace(done, asked=len(names))
+    if not nodes or done.placement == "unknown":
+        return structs.replace(done, asked=len(nodes))
     cycle = Cycle(done.cluster, wanted)
     places: list[str] = []
     first_refused = ""
-    for i, name in enumerate(names):
-        if cycle.refusals(done.cluster.nodes[name]):
-            first_refused = first_refused or name
+    for node in nodes:
+        if cycle.refusals(done.cluster.nodes[node]):
+            first_refused = first_refused or node
             continue
-        cycle.assume(bound(wanted, pod_name(pod, None, i), name))
-        places.append(name)
+        cycle.assume(bound(wanted, pod_name(pod, names, len(places)), node))
+        places.append(node)
     if not first_refused:
-        return structs.replace(done, places=tuple(places), asked=len(names))
+        return structs.replace(done, places=tuple(places), asked=len(nodes))
     refused = place(
         done.cluster,
         _pinned(wanted, first_refused),
@@ -101,7 +104,7 @@ def place_on_each(
         refused,
         places=tuple(places),
         nodes=tuple(v for v in refused.nodes if v.node == first_refused),
-        asked=len(names),
+        asked=len(nodes),
     )
 
 

@@ -80,9 +80,12 @@ def place(
     names: Sequence[str] | None = None,
     decided_by: str = "",
     ttl_annotations: Sequence[str] = (),
+    mates: Sequence[tuple[Pod, int]] = (),
 ) -> Placed:
     """Places ``count`` pods like ``pod``, stopping at the first that finds no node.
 
+    ``mates`` are other pods of the same workload, with their numbers: they are in ``cluster``
+    already and would be there too if everything else ended.
     ``names`` are theirs (default: the pod's name and a number). ``decided_by`` names the queue that
     decides; without it the pod's own schedulerName is looked at. ``cluster`` stays as it is.
     """
@@ -112,7 +115,7 @@ def place(
     if len(places) == count:
         placed = Placed(tuple(places), verdicts, fork, "fits", unknowns=unknowns)
     else:
-        placed = _refused(cycle, verdicts, tuple(places), count, now, ttl_annotations)
+        placed = _refused(cycle, verdicts, tuple(places), count, now, ttl_annotations, mates)
         placed = structs.replace(placed, unknowns=unknowns)
     if placed.placement in ("fits", "waits") and any(u.level != "audit" for u in unknowns):
         placed = structs.replace(placed, placement="unknown")
@@ -158,9 +161,10 @@ def _refused(
     count: int,
     now: dt.datetime,
     ttl_annotations: Sequence[str],
+    mates: Sequence[tuple[Pod, int]],
 ) -> Placed:
     cluster = cycle.cluster
-    room = _room(cluster, cycle.pod, count)
+    room = _room(cluster, cycle.pod, count, mates)
     placement: Placement = "waits" if room >= count else "never"
     tried = preemption.dry_run(cycle, verdicts, now=now)
     found = explain.findings(
@@ -186,16 +190,24 @@ def _refused(
     )
 
 
-def _room(cluster: Cluster, pod: Pod, count: int) -> int:
-    """How many of ``count`` pods would find a node if all other pods ended and nodes were well."""
+def _room(cluster: Cluster, pod: Pod, count: int, mates: Sequence[tuple[Pod, int]]) -> int:
+    """How many of ``count`` pods would find a node if all but their mates ended and nodes were
+    well."""
     twin = cluster.fork()
     twin.nodes = dict(static.emptied(cluster))
+    for number, (mate, of_them) in enumerate(mates):
+        _fill(twin, mate, of_them, f"mate{number}")
+    return _fill(twin, pod, count, "room")
+
+
+def _fill(twin: Cluster, pod: Pod, count: int, mark: str) -> int:
+    """Puts pods on the nodes until one finds none; gives their number."""
     cycle = Cycle(twin, pod, lenient=True)
     for i in range(count):
         best = cycle.best()
         if best is None:
             return i
-        cycle.assume(bound(pod, f"{pod_name(pod, None, i)}-room", best.name))
+        cycle.assume(bound(pod, f"{pod_name(pod, None, i)}-{mark}", best.name))
     return count
 
 

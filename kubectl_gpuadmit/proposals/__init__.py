@@ -23,6 +23,8 @@ class Proposal(Struct, frozen=True):
     patch: tuple[dict[str, Any], ...] = ()
     """RFC 6902 against the user's manifest."""
     command: str = ""
+    less: bool = False
+    """Asks for less: once one is enough, a dearer one of the same topic gives up more than that."""
     change: Callable[[State], State] | None = None
     """The same in a what-if: is given a fork that it may change, returns the state to judge in."""
 

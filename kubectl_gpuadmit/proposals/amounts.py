@@ -8,41 +8,49 @@ from typing import Any
 
 from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.workloads import PodGroup
-from kubectl_gpuadmit.kube.workloads.pointers import token
+from kubectl_gpuadmit.kube.workloads.pointers import resolve, token
 from kubectl_gpuadmit.proposals import Case, Proposal
 
-_COUNT_AT: dict[str, tuple[str, ...]] = {
-    "Deployment": ("/spec/replicas",),
-    "StatefulSet": ("/spec/replicas",),
-    "ReplicaSet": ("/spec/replicas",),
-    "ReplicationController": ("/spec/replicas",),
-    "LeaderWorkerSet": ("/spec/replicas",),
-    "InferenceDeployment": ("/spec/replicas",),
-    "Job": ("/spec/parallelism", "/spec/completions"),
+_COUNT_AT: dict[str, str] = {
+    "Deployment": "/spec/replicas",
+    "StatefulSet": "/spec/replicas",
+    "ReplicaSet": "/spec/replicas",
+    "ReplicationController": "/spec/replicas",
+    "LeaderWorkerSet": "/spec/replicas",
+    "InferenceDeployment": "/spec/replicas",
+    "Job": "/spec/parallelism",
 }
-"""Kind -> where its number of pods, or groups of pods, is written; those present go together."""
+"""Kind -> where its number of pods, or groups of pods, is written."""
 
-_TENSOR_PARALLEL = re.compile(
-    r"^(--tensor-parallel-size|--tensor_parallel_size|-tp|--tp-size|--tp|--num-shard)(?:=(\d+))?$"
-)
+_TENSOR_PARALLEL = r"--tensor[-_]parallel[-_]size|--tp-size|--tp|-tp|--num-shard"
 """vLLM, SGLang and TGI name the size of a tensor-parallel group so."""
+
+_FLAG = re.compile(rf"(?<!\S)(?P<flag>{_TENSOR_PARALLEL})(?P<by>=|\s+)(?P<size>\d+)(?!\S)")
+_FLAG_ALONE = re.compile(_TENSOR_PARALLEL)
 
 
 def fewer_pods(case: Case) -> Iterator[Proposal]:
     """As many pods as were admitted and placed, where that is some but not all of them."""
     manifest = case.document.data
-    paths = [at for at in _COUNT_AT.get(case.workload.ref.kind, ()) if _value(manifest, at)]
-    several_roles = len(case.workload.groups) > 1 and case.workload.ref.kind != "LeaderWorkerSet"
-    if not paths or several_roles:
-        return
-    now = int(_value(manifest, paths[0]) or 0)
-    for fewer in sorted({now - 1, now // 2, 1, _settled(case)} - {0}, reverse=True):
+    kind = case.workload.ref.kind
+    at = _COUNT_AT.get(kind, "")
+    several_roles = len(case.workload.groups) > 1 and kind != "LeaderWorkerSet"
+    now = _number(manifest, at) if at and not several_roles else 0
+    paths = [at]
+    if kind == "Job":
+        completions = _number(manifest, "/spec/completions")
+        if 0 < completions < now:
+            return  # the pods are as many as the completions: fewer would be less work
+        if resolve(manifest, "/spec/completionMode") == "Indexed" and completions == now:
+            paths.append("/spec/completions")  # ranks of one group, not a queue of work
+    for fewer in sorted({now - 1, now // 2, 1, len(case.verdict.places)}, reverse=True):
         if 0 < fewer < now:
             yield Proposal(
-                summary=f"{_words(fewer)} instead of {now}",
+                summary=f"{_words(fewer, kind)} instead of {now}",
                 topic="pods",
+                less=True,
                 cost=30 + (now - fewer) * 10 // now,
-                patch=tuple({"op": "replace", "path": at, "value": fewer} for at in paths),
+                patch=tuple({"op": "replace", "path": path, "value": fewer} for path in paths),
             )
 
 
@@ -58,17 +66,16 @@ def fewer_gpus(case: Case) -> Iterator[Proposal]:
                         summary=f"{size} {resource} a pod instead of {asked}"
                         + (f" ({group.role})" if group.role else ""),
                         topic=f"gpus {group.role}",
+                        less=True,
                         cost=40 + (asked - size) * 10 // asked,
                         patch=patch,
                     )
                 size >>= 1
 
 
-def _settled(case: Case) -> int:
-    return len(case.verdict.places)
-
-
-def _words(pods: int) -> str:
+def _words(pods: int, kind: str) -> str:
+    if kind == "Job":
+        return f"{pods} pod{'' if pods == 1 else 's'} at a time"
     return "one replica" if pods == 1 else f"{pods} replicas"
 
 
@@ -89,8 +96,10 @@ def _with_gpus(group: PodGroup, resource: str, asked: int, size: int) -> tuple[d
             value = str(size) if isinstance(amount, str) else size
             here.append({"op": "replace", "path": at, "value": value})
         if here:
-            ops += here
-            ops += _parallel_flags(index, container, asked, size)
+            flags = _parallel_flags(index, container, asked, size)
+            if flags is None:
+                return ()
+            ops += here + flags
     placed = [group.in_manifest(op["path"]) for op in ops]
     if None in placed:
         return ()
@@ -99,22 +108,32 @@ def _with_gpus(group: PodGroup, resource: str, asked: int, size: int) -> tuple[d
 
 def _parallel_flags(
     index: int, container: dict[str, Any], asked: int, size: int
-) -> Iterator[dict[str, Any]]:
-    """``--tensor-parallel-size=4`` or ``--tensor-parallel-size 4`` where 4 is what was asked."""
+) -> list[dict[str, Any]] | None:
+    """The same size for the engine where it says ``asked``: as ``--flag=4``, ``--flag 4`` or inside
+    a shell's script. None where it says another size that would not fit."""
+    ops: list[dict[str, Any]] = []
+
+    def smaller(found: re.Match[str]) -> str:
+        given.append(int(found["size"]))
+        same = given[-1] == asked
+        return f"{found['flag']}{found['by']}{size if same else found['size']}"
+
     for part in ("command", "args"):
         words = [str(word) for word in container.get(part) or ()]
         for at, word in enumerate(words):
-            match = _TENSOR_PARALLEL.match(word)
-            if match and match[2] == str(asked):
+            given: list[int] = []
+            changed = _FLAG.sub(smaller, word)
+            if at and _FLAG_ALONE.fullmatch(words[at - 1]) and word.isdecimal():
+                given.append(int(word))
+                changed = str(size) if given[-1] == asked else word
+            if any(size < number != asked for number in given):
+                return None
+            if changed != word:
                 path = f"/spec/containers/{index}/{part}/{at}"
-                yield {"op": "replace", "path": path, "value": f"{match[1]}={size}"}
-            elif match and match[2] is None and words[at + 1 : at + 2] == [str(asked)]:
-                path = f"/spec/containers/{index}/{part}/{at + 1}"
-                yield {"op": "replace", "path": path, "value": str(size)}
+                ops.append({"op": "replace", "path": path, "value": changed})
+    return ops
 
 
-def _value(manifest: dict[str, Any], pointer: str) -> int | None:
-    value: Any = manifest
-    for key in pointer.split("/")[1:]:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _number(manifest: dict[str, Any], pointer: str) -> int:
+    value = resolve(manifest, pointer)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from msgspec import structs
 from msgspec.json import encode
 
+from kubectl_gpuadmit import occupants
 from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.admission.pod_security import levels, mend
 from kubectl_gpuadmit.judge import State
@@ -79,14 +80,19 @@ def quota_raised(case: Case) -> Iterator[Proposal]:
     if "quota/exceeded" not in case.verdict.blockers:
         return
     namespace = case.workload.ref.namespace
+    cluster = case.before.cluster
     ledger = case.before.ledger.fork()
+    for pod in occupants.replaced_by(case.workload, cluster):
+        ledger.release(pod)
+    pods = {share.role: share.pods for share in case.verdict.groups}
     limits: dict[str, dict[str, Quantity]] = {}
     for group in case.workload.groups:
-        pod = chain.mutate(group.pod, case.before.cluster).pod
-        for quota, keys in ledger.needed(pod, namespace, group.count).items():
+        pod = chain.mutate(group.pod, cluster, kubernetes=case.terms.kubernetes).pod
+        count = pods.get(group.role, 0)
+        for quota, keys in ledger.needed(pod, namespace, count).items():
             limits.setdefault(quota, {}).update(keys)
             ledger.raise_limits(namespace, quota, keys)
-        ledger.admit_pods(pod, namespace, group.count)
+        ledger.admit_pods(pod, namespace, count)
     if limits:
         words = ", ".join(
             f"{quota} to {key}={limit}"

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import structs
 
+from kubectl_gpuadmit import occupants
 from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.gpus import is_gpu
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import priority, requests
-from kubectl_gpuadmit.placement.place import node_verdicts
+from kubectl_gpuadmit.placement.place import bound, node_verdicts
 from kubectl_gpuadmit.proposals import Case, Proposal
 
 NODES_LOOKED_AT = 3
@@ -37,20 +38,26 @@ def pods_moved(case: Case) -> Iterator[Proposal]:
         }
         gpus = sum(n for name, n in lack.items() if is_gpu(name))
         short.append((gpus or 1 << 30, node.node, lack))
-    cluster = case.before.cluster
-    pods = [chain.mutate(group.pod, cluster).pod for group in case.workload.groups]
-    own = max(map(priority, pods), default=0)
+    own = occupants.replaced_by(case.workload, case.before.cluster)
+    cluster = case.before.cluster.fork()
+    for pod in own:
+        cluster.remove("Pod", pod.namespace, pod.name)
+    asking = [
+        chain.mutate(group.pod, cluster, kubernetes=case.terms.kubernetes).pod
+        for group in case.workload.groups
+    ]
+    most = max(map(priority, asking), default=0)
     for _, name, lack in sorted(short, key=lambda entry: entry[:2])[:NODES_LOOKED_AT]:
         info = cluster.nodes.get(name)
         if info is not None:
-            yield from _on_node(cluster, info, lack, own)
+            yield from _on_node(cluster, info, lack, most)
 
 
 def _on_node(
-    cluster: Cluster, info: NodeInfo, lack: dict[str, int], own: int
+    cluster: Cluster, info: NodeInfo, lack: dict[str, int], most: int
 ) -> Iterator[Proposal]:
     movable = sorted(
-        (pod for pod in info.pods if priority(pod) <= own and not _of_daemonset(pod)),
+        (pod for pod in info.pods if priority(pod) <= most and not _of_daemonset(pod)),
         key=lambda pod: (_gpus(pod), pod.namespace, pod.name),
     )
     for size in (1, 2):
@@ -58,31 +65,49 @@ def _on_node(
             if all(
                 sum(requests(pod).get(name, 0) for pod in chosen) >= n for name, n in lack.items()
             ):
+                moves = _destinations(cluster, chosen, info)
                 yield Proposal(
-                    summary=" and ".join(_what_becomes_of(pod, cluster, info) for pod in chosen),
+                    summary=" and ".join(_words(pod, info, to) for pod, to in moves),
                     topic="moves",
                     cost=60 + 5 * size,
                     command=" && ".join(
                         f"kubectl -n {pod.namespace} delete pod {pod.name}" for pod in chosen
                     ),
-                    change=_without(chosen),
+                    change=_moved(moves),
                 )
                 return
 
 
-def _what_becomes_of(pod: Pod, cluster: Cluster, info: NodeInfo) -> str:
+def _destinations(
+    cluster: Cluster, pods: Iterable[Pod], info: NodeInfo
+) -> tuple[tuple[Pod, str], ...]:
+    """Each pod with another node that would take it after those before it, '' if none would."""
+    after = cluster.fork()
+    for pod in pods:
+        after.remove("Pod", pod.namespace, pod.name)
+    found = []
+    for pod in pods:
+        free = structs.replace(pod, spec=structs.replace(pod.spec, nodeName=None))
+        others = (v.node for v in node_verdicts(after, free) if v.fits and v.node != info.name)
+        to = next(others, "")
+        found.append((pod, to))
+        if to:
+            after.apply(bound(free, pod.name, to))
+    return tuple(found)
+
+
+def _words(pod: Pod, info: NodeInfo, to: str) -> str:
     """``move team-a/x from inf-1 to inf-2`` where another node would take it, else ``stop``."""
     name = f"{pod.namespace}/{pod.name}"
-    free = structs.replace(pod, spec=structs.replace(pod.spec, nodeName=None))
-    others = (v.node for v in node_verdicts(cluster, free) if v.fits and v.node != info.name)
-    to = next(others, "")
     return f"move {name} from {info.name} to {to}" if to else f"stop {name} on {info.name}"
 
 
-def _without(pods: Iterable[Pod]) -> Callable[[State], State]:
+def _moved(moves: tuple[tuple[Pod, str], ...]) -> Callable[[State], State]:
     def change(state: State) -> State:
-        for pod in pods:
+        for pod, to in moves:
             state.cluster.remove("Pod", pod.namespace, pod.name)
+            if to:
+                state.cluster.apply(bound(pod, pod.name, to))
         return state
 
     return change

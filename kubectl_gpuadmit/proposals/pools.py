@@ -9,6 +9,7 @@ from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube.objects import Taint
 from kubectl_gpuadmit.kube.selectors import tolerated
 from kubectl_gpuadmit.kube.workloads import PodGroup
+from kubectl_gpuadmit.kube.workloads.pointers import resolve
 from kubectl_gpuadmit.proposals import Case, Proposal
 
 
@@ -23,11 +24,14 @@ def other_pool(case: Case) -> Iterator[Proposal]:
             selector = group.pod.spec.nodeSelector or {}
             wanted = {k: v for k, v in selector.items() if k not in keys} | pool.nodeSelector
             at = group.in_manifest("/spec/nodeSelector")
-            if at is None or wanted == selector:
+            if at is None:
                 ops = []
                 break
-            ops.append({"op": "add", "path": at, "value": dict(wanted)})
-            ops += _tolerations(group, nodes)
+            if wanted == selector:
+                continue
+            ops.append({"op": "add", "path": at, "value": wanted})
+            ops += _tolerations(group, nodes, case.document.data)
+        ops = list({op["path"]: op for op in ops}.values())  # roles may share a template
         if nodes and ops:
             yield Proposal(
                 summary=f"pool {pool.name} instead ({len(nodes)} nodes)",
@@ -45,7 +49,9 @@ def _nodes(cluster: Cluster, selector: dict[str, str]) -> list[NodeInfo]:
     ]
 
 
-def _tolerations(group: PodGroup, nodes: list[NodeInfo]) -> Iterator[dict[str, Any]]:
+def _tolerations(
+    group: PodGroup, nodes: list[NodeInfo], manifest: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
     """What every node of the pool carries and the pod does not tolerate yet."""
     if not nodes:
         return
@@ -55,11 +61,11 @@ def _tolerations(group: PodGroup, nodes: list[NodeInfo]) -> Iterator[dict[str, A
         if taint.effect in ("NoSchedule", "NoExecute")
         and all(taint in info.taints for info in nodes)
     ]
-    present = list(group.template.get("spec", {}).get("tolerations") or ())
     added = [_toleration(t) for t in common if not tolerated(group.pod.spec.tolerations, t)]
     at = group.in_manifest("/spec/tolerations")
     if added and at is not None:
-        yield {"op": "add", "path": at, "value": present + added}
+        # those in the manifest: the template has also what the controller adds
+        yield {"op": "add", "path": at, "value": [*(resolve(manifest, at) or ()), *added]}
 
 
 def _toleration(taint: Taint) -> dict[str, str]:
