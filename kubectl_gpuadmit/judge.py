@@ -231,9 +231,10 @@ def _judge_group(
         count = placed.asked
     names = PodNames(group, count)
     admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else count
+    after_rules: list[Finding] = []  # in the API server's order: quota last, then the scheduler
     if admitted:
         admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, count)
-        findings += over
+        after_rules += over
         unknowns += unsure
     if not group.scheduled_by_daemonset:
         placed = _place(cluster, pod, names, workload, terms)
@@ -244,7 +245,7 @@ def _judge_group(
         after = _place(cluster, pod, PodNames(group, admitted), workload, terms).cluster
     else:
         _leave_pending(after, pod, names, len(placed.places), admitted)
-    findings += placed.findings
+    after_rules += placed.findings
     unknowns += placed.unknowns
     return _Group(
         role=group.role,
@@ -252,7 +253,11 @@ def _judge_group(
         admitted=admitted,
         placed=placed,
         gpus={name: n * count for name, n in pod_gpus(pod).items()},
-        findings=[*(_rooted(f, group) for f in findings), *of_rules],
+        findings=[
+            *(_rooted(f, group) for f in findings),
+            *of_rules,
+            *(_rooted(f, group) for f in after_rules),
+        ],
         unknowns=unknowns,
         mutations=mutations,
         ops=ops,
@@ -475,9 +480,29 @@ def _admission(
 ) -> Admission:
     if any(_denies(found) for found in findings):
         return "denied"
-    if any(u.level == "deny" and u.stage == "admission" for u in unknowns):
+    if any(u.stage == "admission" and _leaves_open(u) for u in unknowns):
         return "unknown"
     return "mutated" if mutated else "admitted"
+
+
+def _leaves_open(unknown: Unknown) -> bool:
+    """Without this fact nobody can say that the pod is admitted.
+
+    Webhooks and policies of others are named, but can never be known from objects.
+    """
+    return unknown.level == "deny" or (
+        unknown.level == "warn" and unknown.rule in _CHECKS_THAT_NEED_OBJECTS
+    )
+
+
+_CHECKS_THAT_NEED_OBJECTS = frozenset(
+    {
+        "admission/priority",
+        "admission/quota",
+        "admission/runtime-class",
+        "admission/service-account",
+    }
+)
 
 
 def _blockers(findings: tuple[Finding, ...]) -> tuple[str, ...]:

@@ -78,6 +78,7 @@ def test_kubectl_completes_the_plugin(clone: Path) -> None:
         (["policy", ""], ["lint", "init", "schema"], ":4"),
         (["explain", "-o", ""], ["table", "json", "yaml", "sarif", "junit", "markdown"], ":4"),
         (["explain", "--no"], ["--nodes", "--now", "--no-remedies"], ":4"),
+        (["explain", "--rule", "quota/"], ["quota/dead-key", "quota/unused-key"], ":4"),
         (["explain", "-f", ""], [], ":0"),
         (["check", "--snapshot", "ex"], [], ":0"),
         (["check", "mani"], [], ":0"),
