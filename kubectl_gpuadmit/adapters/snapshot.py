@@ -136,9 +136,7 @@ def _kinds_of(items: Iterable[dict[str, Any]]) -> set[str]:
     return named - {""}
 
 
-def encoded(
-    items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str]
-) -> bytes:
+def encoded(items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str]) -> bytes:
     """A snapshot in our own form: a line for each object, so that text tools show what differs.
 
     ``kinds`` are those that were read to the end; of others there may be single items.
