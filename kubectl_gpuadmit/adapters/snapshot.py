@@ -123,29 +123,31 @@ def save_snapshot(
 ) -> None:
     """Writes our own form, whole or not at all; ``.zst`` in the name compresses.
 
-    Bytes depend on the arguments alone. Raises as ``writing.write_whole``.
+    ``kinds`` were read besides those of the items. Bytes depend on the arguments alone. Raises as
+    ``writing.write_whole``.
     """
-    raw = encoded(items, as_of=as_of, kinds=kinds)
+    listed = list(items)
+    raw = encoded(listed, as_of=as_of, kinds={*kinds, *_kinds_of(listed)})
     write_whole(path, raw, replace=replace)
 
 
-def encoded(
-    items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str] = ()
-) -> bytes:
+def _kinds_of(items: Iterable[dict[str, Any]]) -> set[str]:
+    named = {kind_name(str(i.get("apiVersion") or ""), str(i.get("kind", ""))) for i in items}
+    return named - {""}
+
+
+def encoded(items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str]) -> bytes:
     """A snapshot in our own form: a line for each object, so that text tools show what differs.
 
-    ``kinds`` are those that were read to the end, by default those of the items.
+    ``kinds`` are those that were read to the end; of others there may be single items.
     """
-    listed = list(items)
-    named = {kind_name(str(i.get("apiVersion") or ""), str(i.get("kind", ""))) for i in listed}
-    kinds = set(kinds) or named - {""}
     head: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "Snapshot",
         "asOf": as_of.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "kinds": sorted(kinds),
+        "kinds": sorted(set(kinds)),
     }
-    lines = b",\n".join(msgspec.json.encode(item, order="sorted") for item in listed)
+    lines = b",\n".join(msgspec.json.encode(item, order="sorted") for item in items)
     return msgspec.json.encode(head)[:-1] + b',"items":[\n' + lines + b"\n]}\n"
 
 
