@@ -17,6 +17,7 @@ from kubectl_gpuadmit.admission import (
     defaults,
     limit_range,
     namespace,
+    pod_security,
     policies,
     priority,
     runtime_class,
@@ -82,7 +83,9 @@ def mutate(
     return Admitted(pod, tuple(findings), tuple(unknowns))
 
 
-def validate(pod: Pod, cluster: Cluster, *, owner: str = "Pod") -> Admitted:
+def validate(
+    pod: Pod, cluster: Cluster, *, owner: str = "Pod", kubernetes: str = "1.37"
+) -> Admitted:
     """What the API server checks once nothing changes the pod any more. Returns the same pod.
 
     ``owner`` is the kind of the workload that makes the pod: some allow fewer restart policies.
@@ -93,6 +96,7 @@ def validate(pod: Pod, cluster: Cluster, *, owner: str = "Pod") -> Admitted:
         return Admitted(pod, found)
     found = validation.findings(pod, owner=owner)
     found += limit_range.findings(pod, cluster.limit_ranges(home))
+    secure, unsure = pod_security.check(pod, home, cluster, owner=owner, kubernetes=kubernetes)
+    found += secure
     found += runtime_class.validate(pod, cluster)
-    unknowns = policies.pod_security(home, cluster) + policies.configured(pod, home, cluster)
-    return Admitted(pod, found, unknowns)
+    return Admitted(pod, found, unsure + policies.configured(pod, home, cluster))

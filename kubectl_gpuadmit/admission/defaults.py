@@ -16,8 +16,16 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from kubectl_gpuadmit.admission import resource_lists
+from kubectl_gpuadmit.kube.new_pods import (
+    ContainerSecurityContext,
+    NewContainer,
+    NewPod,
+    NewVolume,
+    Profile,
+)
 from kubectl_gpuadmit.kube.objects import (
     Container,
+    EmptyDirSource,
     LabelSelector,
     LabelSelectorRequirement,
     Pod,
@@ -26,6 +34,7 @@ from kubectl_gpuadmit.kube.objects import (
     PodSpec,
     ResourceRequirements,
     TopologySpreadConstraint,
+    Volume,
     WeightedPodAffinityTerm,
 )
 from kubectl_gpuadmit.kube.resource_names import is_hugepages, is_pod_level, may_overcommit
@@ -63,6 +72,16 @@ def _container(container: Container, host_network: bool) -> Container:
     return container
 
 
+def _volume(volume: Volume) -> Volume:
+    """A volume of no type is an emptyDir."""
+    sources = volume.__struct_fields__
+    if not isinstance(volume, NewVolume) or any(
+        getattr(volume, name) is not None for name in sources if name != "name"
+    ):
+        return volume
+    return replace(volume, emptyDir=EmptyDirSource())
+
+
 def decode(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
     """Defaults of reading: requests from limits, protocol and host ports, restartPolicy, scheduler.
 
@@ -72,10 +91,12 @@ def decode(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
     host = bool(spec.hostNetwork)
     containers = each(spec.containers, lambda c: _container(c, host))
     inits = each(spec.initContainers, lambda c: _container(c, host))
+    volumes = each(spec.volumes, _volume)
     grace = spec.terminationGracePeriodSeconds
     if (
         containers is not spec.containers
         or inits is not spec.initContainers
+        or volumes is not spec.volumes
         or not spec.restartPolicy
         or not spec.schedulerName
         or grace is None
@@ -85,6 +106,7 @@ def decode(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
             spec,
             containers=containers,
             initContainers=inits,
+            volumes=volumes,
             restartPolicy=spec.restartPolicy or "Always",
             schedulerName=spec.schedulerName or "default-scheduler",
             terminationGracePeriodSeconds=30 if grace is None else 1 if grace < 0 else grace,
@@ -114,7 +136,39 @@ def prepare(pod: Pod, *, kubernetes: str = "1.37") -> Pod:
     spread = each(spec.topologySpreadConstraints, lambda c: _spread(c, labels))
     if affinity is not spec.affinity or spread is not spec.topologySpreadConstraints:
         pod = replace(pod, spec=replace(spec, affinity=affinity, topologySpreadConstraints=spread))
+    if isinstance(pod, NewPod) and pod.metadata.annotations:
+        pod = _app_armor(pod, pod.metadata.annotations)
     return _pod_level(pod, limits=True) if version(kubernetes) >= (1, 37) else pod
+
+
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+
+
+def _app_armor(pod: NewPod, annotations: dict[str, str]) -> NewPod:
+    """Where only the deprecated annotation of a container names a profile, its field follows."""
+    spec = pod.spec
+    if spec.os is not None and spec.os.name == "windows":
+        return pod
+    wide = spec.securityContext.appArmorProfile if spec.securityContext is not None else None
+
+    def filled(container: NewContainer) -> NewContainer:
+        own = container.securityContext or ContainerSecurityContext()
+        kind = _profile_type(annotations.get(APP_ARMOR + container.name, ""))
+        if own.appArmorProfile is not None or not kind or (wide is not None and wide.type == kind):
+            return container
+        return replace(container, securityContext=replace(own, appArmorProfile=Profile(kind)))
+
+    containers, inits = each(spec.containers, filled), each(spec.initContainers, filled)
+    if containers is spec.containers and inits is spec.initContainers:
+        return pod
+    return replace(pod, spec=replace(spec, containers=containers, initContainers=inits))
+
+
+def _profile_type(annotation: str) -> str:
+    """'' for what is no profile; such an annotation stays alone."""
+    if annotation.startswith("localhost/") and annotation.removeprefix("localhost/").strip():
+        return "Localhost"
+    return {"runtime/default": "RuntimeDefault", "unconfined": "Unconfined"}.get(annotation, "")
 
 
 def _merged(

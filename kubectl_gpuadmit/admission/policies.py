@@ -1,94 +1,99 @@
 """Admission configured inside the cluster and not evaluated here: said to be unknown, by name.
 
-Pod Security levels, admission policies (CEL) and webhooks. A policy or webhook is named only where
-its rules and selectors match the pod; its match conditions are not evaluated.
+Admission policies (CEL) and webhooks. One is named only where its rules and selectors match the
+pod as the API server would match them; match conditions, expressions and parameters are not
+evaluated. No namespace is left out by itself, kube-system neither: only selectors do that. A policy
+without a binding has no effect.
 
-Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/webhook/predicates,
-pkg/admission/plugin/policy/matching; k8s.io/pod-security-admission.
+``matchPolicy`` changes nothing for pods: they are served as core/v1 alone, so that there is no
+equivalent version by which a rule could match.
+
+Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/webhook/predicates, webhook/generic/webhook.go
+(ShouldCallHook), policy/matching/matching.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from kubectl_gpuadmit.admission.refusal import stored_name
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Generic, LabelSelector, Pod
 from kubectl_gpuadmit.kube.selectors import label_selector
-from kubectl_gpuadmit.verdict import Unknown
+from kubectl_gpuadmit.verdict import Level, Unknown
 
-POD_SECURITY = "pod-security.kubernetes.io/enforce"
 _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _POLICIES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
-
-
-def pod_security(namespace: str, cluster: Cluster) -> tuple[Unknown, ...]:
-    """Unknown where the namespace enforces the baseline or restricted level."""
-    found = cluster.namespace(namespace)
-    level = found.labels.get(POD_SECURITY, "") if found is not None else ""
-    if level not in ("baseline", "restricted"):
-        return ()
-    return (
-        Unknown(
-            rule="admission/pod-security",
-            missing=f"whether the pod meets Pod Security level {level}: namespace {namespace} has"
-            f" {POD_SECURITY}={level}",
-            hint="kubectl apply --dry-run=server -f …",
-        ),
-    )
+_NAME_LABEL = "kubernetes.io/metadata.name"
+_HINT = "kubectl apply --dry-run=server -f …"
 
 
 def configured(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Unknown, ...]:
-    """One Unknown for each webhook and policy that would be asked about this new pod."""
-    return (*_webhooks(pod, namespace, cluster), *_admission_policies(pod, namespace, cluster))
+    """One Unknown for each webhook and bound policy that would be asked about this new pod."""
+    request = _Request(pod, namespace, cluster)
+    return (*_webhooks(request, cluster), *_admission_policies(request, cluster))
 
 
-def _webhooks(pod: Pod, namespace: str, cluster: Cluster) -> Iterator[Unknown]:
+def _webhooks(request: _Request, cluster: Cluster) -> Iterator[Unknown]:
     for kind in _WEBHOOKS:
         for obj in _sorted(cluster, kind):
-            for hook in obj.document.get("webhooks") or []:
-                if _matches(hook, hook.get("rules") or [], pod, namespace, cluster):
+            for hook in _dicts(obj.document.get("webhooks")):
+                if request.selected_by(hook) and request.matches(hook.get("rules")):
                     fails = hook.get("failurePolicy") or "Fail"
                     verb = "change or refuse" if kind.startswith("Mutating") else "refuse"
                     yield Unknown(
                         rule="admission/webhook",
                         missing=f"what admission webhook {hook.get('name', '')} would say: {kind}"
-                        f" {obj.name} may {verb} the pod (failurePolicy {fails})",
-                        hint="kubectl apply --dry-run=server -f …",
+                        f" {obj.name} may {verb} the pod"
+                        f" (failurePolicy {fails}{_conditions(hook)})",
+                        hint=_HINT,
                     )
 
 
-def _admission_policies(pod: Pod, namespace: str, cluster: Cluster) -> Iterator[Unknown]:
+def _admission_policies(request: _Request, cluster: Cluster) -> Iterator[Unknown]:
     for kind in _POLICIES:
-        bindings = list(_sorted(cluster, f"{kind}Binding"))
+        bindings = [
+            (binding.name, spec)
+            for binding in _sorted(cluster, f"{kind}Binding")
+            if isinstance(spec := binding.document.get("spec"), dict)
+        ]
         for obj in _sorted(cluster, kind):
             spec = obj.document.get("spec") or {}
-            constraints = spec.get("matchConstraints") or {}
-            if not _matches(
-                constraints, constraints.get("resourceRules") or [], pod, namespace, cluster
-            ):
+            if not request.constrained_by(spec.get("matchConstraints")):
                 continue
-            if _matched_by(constraints.get("excludeResourceRules") or []):
-                continue
-            for binding in bindings:
-                bound = binding.document.get("spec") or {}
+            for name, bound in bindings:
                 if bound.get("policyName") != obj.name:
                     continue
-                narrowed = bound.get("matchResources") or {}
-                rules = narrowed.get("resourceRules")
-                if not _matches(narrowed, rules, pod, namespace, cluster):
+                if bound.get("matchResources") and not request.constrained_by(
+                    bound["matchResources"]
+                ):
                     continue
-                actions = ", ".join(bound.get("validationActions") or []) or "Mutate"
+                actions = [str(action) for action in bound.get("validationActions") or []]
                 fails = spec.get("failurePolicy") or "Fail"
                 yield Unknown(
                     rule="admission/policy",
-                    missing=f"what {kind} {obj.name} would say: bound by {binding.name}"
-                    f" ({actions}, failurePolicy {fails})",
-                    level="warn" if "Deny" in actions or kind.startswith("Mut") else "audit",
-                    hint="kubectl apply --dry-run=server -f …",
+                    missing=f"what {kind} {obj.name} would say: bound by {name}"
+                    f" ({', '.join(actions) or 'Mutate'}, failurePolicy {fails}"
+                    f"{_conditions(spec)})",
+                    level=_level(kind, actions),
+                    hint=_HINT,
                 )
+
+
+def _level(kind: str, actions: list[str]) -> Level:
+    """Warnings and audit entries change no verdict."""
+    return "warn" if "Deny" in actions or kind.startswith("Mutating") else "audit"
+
+
+def _conditions(spec: dict[str, Any]) -> str:
+    """Match conditions may still leave the pod out."""
+    names = [str(one.get("name", "")) for one in _dicts(spec.get("matchConditions"))]
+    if not names:
+        return ""
+    return f", if match condition{'s' if len(names) > 1 else ''} {', '.join(names)} hold"
 
 
 def _sorted(cluster: Cluster, kind: str) -> list[Generic]:
@@ -97,51 +102,72 @@ def _sorted(cluster: Cluster, kind: str) -> list[Generic]:
     return sorted(found, key=lambda obj: obj.name)
 
 
-def _matches(
-    spec: dict[str, Any],
-    rules: list[dict[str, Any]] | None,
-    pod: Pod,
-    namespace: str,
-    cluster: Cluster,
-) -> bool:
-    """``rules`` None: no restriction by resource."""
-    if rules is not None and not _matched_by(rules):
-        return False
-    found = cluster.namespace(namespace)
-    known = {"kubernetes.io/metadata.name": namespace, **(found.labels if found else {})}
-    if found is None and _wants_other_labels(spec.get("namespaceSelector")):
-        return True  # the labels are not known: it may match
-    return _selected(spec.get("namespaceSelector"), known) and _selected(
-        spec.get("objectSelector"), pod.labels
-    )
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _matched_by(rules: list[dict[str, Any]]) -> bool:
-    """Whether one of the rules covers CREATE of core/v1 pods."""
-    return any(
-        _any_of(rule.get("apiGroups"), "", "*")
-        and _any_of(rule.get("apiVersions"), "v1", "*")
-        and _any_of(rule.get("resources"), "pods", "*", "*/*")
-        and _any_of(rule.get("operations"), "CREATE", "*")
-        and rule.get("scope", "*") in ("*", "Namespaced")
-        and not rule.get("resourceNames")
-        for rule in rules
-    )
+class _Request:
+    """The creation of one pod, as rules and selectors see it."""
+
+    def __init__(self, pod: Pod, namespace: str, cluster: Cluster) -> None:
+        found = cluster.namespace(namespace)
+        self._labels = pod.labels
+        self._name = stored_name(pod)
+        self._namespace_labels = {**(found.labels if found else {}), _NAME_LABEL: namespace}
+        self._namespace_known = found is not None
+
+    def constrained_by(self, constraints: Any) -> bool:
+        """``matchConstraints`` or ``matchResources``. No resource rules: every resource."""
+        spec = constraints if isinstance(constraints, dict) else {}
+        if not self.selected_by(spec) or self.matches(spec.get("excludeResourceRules")):
+            return False
+        return not spec.get("resourceRules") or self.matches(spec["resourceRules"])
+
+    def selected_by(self, spec: dict[str, Any]) -> bool:
+        """By namespaceSelector and objectSelector. What cannot be known or read may match."""
+        return self._home_in(spec.get("namespaceSelector")) and _selects(
+            spec.get("objectSelector"), self._labels
+        )
+
+    def matches(self, rules: Any) -> bool:
+        """Whether one of the rules covers CREATE of this core/v1 pod."""
+        return any(
+            rule.get("scope") in (None, "*", "Namespaced")
+            and _lists(rule.get("operations"), "CREATE")
+            and _lists(rule.get("apiGroups"), "")
+            and _lists(rule.get("apiVersions"), "v1")
+            and any(_is_pods(str(resource)) for resource in rule.get("resources") or ())
+            and (not rule.get("resourceNames") or self._name in rule["resourceNames"])
+            for rule in _dicts(rules)
+        )
+
+    def _home_in(self, selector: Any) -> bool:
+        if self._namespace_known or not isinstance(selector, dict):
+            return _selects(selector, self._namespace_labels)
+        # Of a namespace that is not in the snapshot the name is known, and what it says decides.
+        wanted = selector.get("matchLabels") or {}
+        sure = {
+            "matchLabels": {k: v for k, v in wanted.items() if k == _NAME_LABEL},
+            "matchExpressions": [
+                one
+                for one in _dicts(selector.get("matchExpressions"))
+                if one.get("key") == _NAME_LABEL
+            ],
+        }
+        return _selects(sure, self._namespace_labels)
 
 
-def _any_of(listed: list[str] | None, *wanted: str) -> bool:
-    return any(one in wanted for one in listed or ())
+def _is_pods(resource: str) -> bool:
+    """``pods/*`` and ``*/*`` too: the star stands for no subresource as well."""
+    name, _, sub = resource.partition("/")
+    return name in ("*", "pods") and sub in ("", "*")
 
 
-def _wants_other_labels(selector: dict[str, Any] | None) -> bool:
-    if not selector:
-        return False
-    keys = {e.get("key") for e in selector.get("matchExpressions") or []}
-    keys |= set(selector.get("matchLabels") or {})
-    return bool(keys - {"kubernetes.io/metadata.name"})
+def _lists(values: Iterable[Any] | None, wanted: str) -> bool:
+    return any(value in ("*", wanted) for value in values or ())
 
 
-def _selected(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:
+def _selects(selector: Any, labels: dict[str, str]) -> bool:
     """An absent selector selects everything here. One that cannot be read may match."""
     if not selector:
         return True

@@ -17,8 +17,8 @@ from kubectl_gpuadmit.cli.main import PROGRAM
 from kubectl_gpuadmit.cli.options import OPTIONS, OUTPUTS, Argument, Option
 from kubectl_gpuadmit.cli.policy import policy
 from kubectl_gpuadmit.cli.problems import tell
-from kubectl_gpuadmit.cli.why import why
 from kubectl_gpuadmit.cli.snapshot import snapshot
+from kubectl_gpuadmit.cli.why import why
 
 COMMAND = "kubectl-gpu_admit"
 """The name on PATH, which shells complete; kubectl completes its own through the plugin."""

@@ -16,6 +16,8 @@ REASONS = {
     " those that were looked at. Nothing is wrong with the other nodes; look at the pod's own one.",
     "why/node-features": "The pod needs a kubelet feature that the node does not have. Upgrade the"
     " nodes, or leave the feature out.",
+    "why/left-out": "A plugin narrowed the choice to some nodes before the filters looked, e.g."
+    " because the pod names a node or its volume is local. The other nodes were not judged at all.",
     "why/extender-refused": "A scheduler extender or a vendor's plugin refused the nodes by rules"
     " of"
     " its own, which are no Kubernetes objects. Look at its configuration and log.",
@@ -287,6 +289,12 @@ NODE_REASONS: tuple[NodeReason, ...] = (
         "platform",
         "the kubelet lacks a feature that the claim's devices need",
         DEVICES,
+    ),
+    _row(
+        r"node\(s\)didn'tsatisfyplugin\(s\)\[(?P<plugins>[^\]]*)\](?:simultaneously)?",
+        "why/left-out",
+        "user",
+        "left out beforehand by {plugins}, e.g. because the pod names other nodes",
     ),
     _row(
         rf"(?P<vendor>{_VENDOR})",

@@ -46,7 +46,7 @@ hear = table(
             "why/queue-too-small",
             "user",
             "Kueue: more {resource} of flavor {flavor} is asked than the queue could ever give"
-            " {numbers}",
+            " ({numbers})",
             KUEUE,
         ),
         Phrase.of(

@@ -167,6 +167,14 @@ _PHRASES = table(
             "kubectl get pvc {claim}",
         ),
         Phrase.of(
+            r"available: node\(s\) didn't satisfy plugin\(s\) \[(?P<plugins>[^\]]{1,400})\]"
+            r" simultaneously",
+            "why/left-out",
+            "user",
+            "no node is left by {plugins} together: each allows others",
+            LOOK,
+        ),
+        Phrase.of(
             r"pod affinity terms conflict",
             "placement/node-affinity-conflict",
             "user",
@@ -326,10 +334,16 @@ def _cause(row: NodeReason, match: re.Match[str], count: int, total: int | None)
         bound="most",
     )
     arguments = {"pod": "NAME", "node": "NODE"}
+    who = row.who
+    key = (match.groupdict().get("taint") or "").partition(":")[0]
+    if key.startswith("node.kubernetes.io/"):
+        who, detail = "platform", f"{detail}; it goes away with that condition of the node"
+    elif key.startswith("node-role.kubernetes.io/"):
+        who, detail = "platform", f"{detail}; such nodes are not meant for workloads"
     return Cause(
         row.code,
         detail,
-        row.who,
+        who,
         row.next.format(**arguments),
         (evidence,),
     )

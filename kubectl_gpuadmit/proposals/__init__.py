@@ -54,6 +54,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         cluster_changes.quota_raised,
         cluster_changes.namespace_created,
         cluster_changes.node_uncordoned,
+        cluster_changes.pod_security_lowered,
         moves.pods_moved,
     ):
         yield from generator(case)

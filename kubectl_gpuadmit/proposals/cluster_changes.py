@@ -9,6 +9,7 @@ from msgspec.json import encode
 
 from kubectl_gpuadmit import occupants
 from kubectl_gpuadmit.admission import chain
+from kubectl_gpuadmit.admission.pod_security import levels, mend
 from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.objects import KubeObject, Namespace, ObjectMeta
 from kubectl_gpuadmit.kube.quantity import Quantity
@@ -26,6 +27,27 @@ def namespace_created(case: Case) -> Iterator[Proposal]:
             cost=50,
             command=f"kubectl create namespace {name}",
             change=_applied(Namespace(apiVersion="v1", metadata=ObjectMeta(name=name))),
+        )
+
+
+def pod_security_lowered(case: Case) -> Iterator[Proposal]:
+    """A lower Pod Security level of the namespace, where settings alone do not do: the pod uses host
+    paths, the node's network, capabilities."""
+    refused = [f for f in case.verdict.findings if f.reason == "pod-security/violates"]
+    home = case.before.cluster.namespace(case.workload.ref.namespace)
+    settled = all(any(r.cost == mend.HARDENING for r in f.suggest) for f in refused)
+    if home is None or not refused or settled:
+        return
+    enforced = levels.read(home.labels).enforce.level
+    for level in levels.LEVELS[: levels.LEVELS.index(enforced)]:
+        labels = {**home.labels, levels.ENFORCE: level}
+        relabelled = structs.replace(home, metadata=structs.replace(home.metadata, labels=labels))
+        yield Proposal(
+            summary=f"let namespace {home.name} enforce Pod Security level {level}",
+            topic="pod-security",
+            cost=95 if level == "baseline" else 98,
+            command=f"kubectl label --overwrite namespace {home.name} {levels.ENFORCE}={level}",
+            change=_applied(relabelled),
         )
 
 

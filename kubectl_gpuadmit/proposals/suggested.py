@@ -21,7 +21,7 @@ def from_findings(case: Case) -> Iterator[Proposal]:
             if remedy.patch and not _is_amount(finding, remedy):
                 yield Proposal(
                     summary=remedy.summary,
-                    topic=finding.reason,
+                    topic=f"{finding.reason} {finding.field}",
                     cost=remedy.cost,
                     patch=remedy.patch,
                 )

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject, ObjectMeta, Pod
 
 EXPORTED = (
@@ -43,7 +44,7 @@ def pod(*containers: dict[str, Any], name: str = "p", **spec: Any) -> Pod:
         "status": spec.pop("status", {}),
         "spec": {"containers": list(containers) or [container()], **spec},
     }
-    return msgspec.convert(document, Pod)
+    return msgspec.convert(document, NewPod)
 
 
 def gpus(number: int, **spec: Any) -> Pod:

@@ -42,7 +42,15 @@ TOLD = [
         ({"rules": [EVERYTHING]}, {}, True),
         ({"rules": [{**PODS, "operations": ["UPDATE"]}]}, {}, False),
         ({"rules": [{**PODS, "apiGroups": ["apps"]}]}, {}, False),
-        ({"rules": [{**PODS, "resources": ["pods/exec", "pods/*"]}]}, {}, False),
+        ({"rules": [{**PODS, "resources": ["pods/exec", "pods/status"]}]}, {}, False),
+        ({"rules": [{**PODS, "resources": ["pods/*"]}]}, {}, True),
+        ({"rules": [{**PODS, "resources": ["*"]}]}, {}, True),
+        ({"rules": [{**PODS, "resources": ["*/exec"]}]}, {}, False),
+        ({"rules": [{**PODS, "apiVersions": ["v1beta1"]}], "matchPolicy": "Equivalent"}, {}, False),
+        ({"rules": [PODS], "matchPolicy": "Exact"}, {}, True),
+        ({"rules": [{**PODS, "scope": "Namespaced"}]}, {}, True),
+        ({"rules": [{**PODS, "scope": "*"}]}, {}, True),
+        ({"rules": []}, {}, False),
         ({"rules": [{**PODS, "scope": "Cluster"}]}, {}, False),
         ({"objectSelector": {"matchLabels": {"gpu": "yes"}}}, {"gpu": "yes"}, True),
         ({"objectSelector": {"matchLabels": {"gpu": "yes"}}}, {}, False),
@@ -79,6 +87,39 @@ def test_a_namespace_whose_labels_are_not_known_may_match() -> None:
     hook = webhook(namespaceSelector={"matchLabels": {"team": "a"}})
     found = policies.configured(pod(), "elsewhere", cluster(hook))
     assert [unknown.missing for unknown in found] == TOLD
+
+
+@pytest.mark.parametrize(
+    ("terms", "told"),
+    [
+        (
+            [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["elsewhere"]}],
+            [],
+        ),
+        ([{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["elsewhere"]}], TOLD),
+        ([{"key": "gpu", "operator": "DoesNotExist"}], TOLD),
+    ],
+)
+def test_of_a_namespace_that_is_not_known_its_name_is(terms: list[Any], told: list[str]) -> None:
+    hook = webhook(namespaceSelector={"matchExpressions": terms})
+    found = policies.configured(pod(), "elsewhere", cluster(hook))
+    assert [unknown.missing for unknown in found] == told
+
+
+def test_no_namespace_is_left_out_by_itself() -> None:
+    found = policies.configured(pod(), "kube-system", cluster(webhook()))
+    assert [unknown.missing for unknown in found] == TOLD
+
+
+def test_match_conditions_are_named_since_they_may_leave_the_pod_out() -> None:
+    conditions = [{"name": "gpus-only", "expression": "true"}]
+    assert missing(webhook(matchConditions=conditions)) == [
+        TOLD[0].replace("Fail)", "Fail, if match condition gpus-only hold)")
+    ]
+    two = [*conditions, {"name": "not-admins", "expression": "true"}]
+    assert missing(webhook(matchConditions=two, failurePolicy="Ignore")) == [
+        TOLD[0].replace("Fail)", "Ignore, if match conditions gpus-only, not-admins hold)")
+    ]
 
 
 def test_mutating_webhooks_may_also_change_the_pod_and_come_in_order_of_their_names() -> None:
@@ -121,16 +162,52 @@ def test_a_policy_is_named_with_its_binding_only_if_there_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "told"),
-    [("restricted", True), ("baseline", True), ("privileged", False), ("", False)],
+    ("constraints", "named"),
+    [
+        ({}, True),
+        ({"resourceRules": []}, True),
+        ({"resourceRules": [{**PODS, "resourceNames": ["p"]}]}, True),
+        ({"resourceRules": [{**PODS, "resourceNames": ["q"]}]}, False),
+        ({"excludeResourceRules": [{**PODS, "resourceNames": ["q"]}]}, True),
+        ({"excludeResourceRules": [{**PODS, "operations": ["UPDATE"]}]}, True),
+        ({"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}, False),
+        (
+            {"objectSelector": {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}},
+            True,
+        ),
+    ],
 )
-def test_enforced_pod_security_levels_are_unknown(level: str, told: bool) -> None:
-    home = obj(
-        "Namespace", "team-b", metadata={"labels": {policies.POD_SECURITY: level} if level else {}}
+def test_a_policy_and_a_binding_match_by_the_same_rules(
+    constraints: dict[str, Any], named: bool
+) -> None:
+    told = (
+        [
+            "what ValidatingAdmissionPolicy no-latest would say: bound by everywhere (Deny,"
+            " failurePolicy Fail)"
+        ]
+        if named
+        else []
     )
-    found = policies.pod_security("team-b", cluster(home))
-    wanted = [
-        f"whether the pod meets Pod Security level {level}: namespace team-b has"
-        f" pod-security.kubernetes.io/enforce={level}"
+    assert missing(policy(**constraints), binding()) == told
+    assert missing(policy(), binding(matchResources=constraints)) == told
+
+
+@pytest.mark.parametrize(
+    ("actions", "level"),
+    [(["Deny"], "warn"), (["Deny", "Audit"], "warn"), (["Warn"], "audit"), (["Audit"], "audit")],
+)
+def test_a_binding_that_does_not_deny_changes_no_verdict(actions: list[str], level: str) -> None:
+    found = policies.configured(
+        pod(), "team-a", cluster(policy(), binding(validationActions=actions))
+    )
+    assert [unknown.level for unknown in found] == [level]
+
+
+def test_a_mutating_policy_is_named_with_its_binding() -> None:
+    spec = {"matchConstraints": {"resourceRules": [PODS]}, "failurePolicy": "Ignore"}
+    made = obj("MutatingAdmissionPolicy", "label", spec=spec)
+    bound = obj("MutatingAdmissionPolicyBinding", "all", spec={"policyName": "label"})
+    assert missing(made) == []
+    assert missing(made, bound) == [
+        "what MutatingAdmissionPolicy label would say: bound by all (Mutate, failurePolicy Ignore)"
     ]
-    assert [unknown.missing for unknown in found] == (wanted if told else [])

@@ -130,9 +130,7 @@ def test_a_capsule_is_replayed_with_no_other_input(
     monkeypatch.chdir(tmp_path)
     code, out, err = call(capsys, "explain", "--from-capsule", file, "-o", "json")
     assert (code, out) == first[:2]
-    assert err == (
-        f"{file}: recorded by version 0.1.0; version 0.1.0 gives the same verdict\n"
-    )
+    assert err == (f"{file}: recorded by version 0.1.0; version 0.1.0 gives the same verdict\n")
 
 
 def test_a_capsule_whose_verdict_is_another_today_says_so(

@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXT = """
 A cluster of {nodes} nodes and {pods} pods; what is bound runs, what is deleted goes at once.
 
-  export KUBECONFIG={kubeconfig}
+  export KUBECONFIG={kubeconfig} PATH={plugins}:$PATH
   kubectl get nodes
   kubectl apply -f {workloads}/quota-third-replica.yaml
   kubectl get events -A --field-selector type=Warning
@@ -59,6 +59,7 @@ def main() -> int:
                 kubeconfig=bed.kubeconfig,
                 developer=bed.allow(bed.namespace("team-a")),
                 workloads=EXAMPLES / "workloads",
+                plugins=EXAMPLES.parent / "plugins",
                 folder=bed.folder,
             ),
             flush=True,

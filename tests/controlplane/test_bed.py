@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -139,7 +140,7 @@ import os, sys, time
 from tests.controlplane.bed import ControlPlane
 bed = ControlPlane()
 bed.start()
-print(*[program.process.pid for program in bed.programs], flush=True)
+print(bed.folder, *[program.process.pid for program in bed.programs], flush=True)
 time.sleep(120)
 """
 
@@ -152,7 +153,8 @@ def test_nothing_outlives_a_run_that_is_ended(
         [sys.executable, "-c", STARTED], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     assert starter.stdout is not None
-    pids = [int(pid) for pid in starter.stdout.readline().split()]
+    folder, *numbers = starter.stdout.readline().decode().split()
+    pids = [int(pid) for pid in numbers]
     starter.send_signal(number)
     starter.wait(timeout=30)
     starter.stdout.close()
@@ -161,6 +163,8 @@ def test_nothing_outlives_a_run_that_is_ended(
         time.sleep(0.05)
     assert len(pids) == len(PROGRAMS)
     assert [pid for pid in pids if alive(pid)] == []
+    assert Path(folder).exists() == (number is signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def alive(pid: int) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import yaml
 from kubectl_gpuadmit.cli.catalogue import catalogue
 from kubectl_gpuadmit.diagnosis import reading
 from kubectl_gpuadmit.diagnosis.cause import Diagnosis
+from kubectl_gpuadmit.diagnosis.node_reasons import reason_of
 from kubectl_gpuadmit.diagnosis.reading import read
+from kubectl_gpuadmit.placement import filters
 
 HERE = Path(__file__).parent
 TABLES = sorted(HERE.glob("*.yaml"))
@@ -57,6 +61,18 @@ def test_every_reason_of_the_tables_is_catalogued(row: dict[str, Any]) -> None:
 def test_every_why_code_is_reached_by_some_text() -> None:
     reached = {c["reason"] for param in rows() for c in param.values[0]["causes"]}
     assert {code for code in CODES if code.startswith("why/")} - reached == set()
+
+
+def test_every_reason_that_the_engine_gives_a_node_is_read_back() -> None:
+    texts = {
+        text
+        for module in pkgutil.iter_modules(filters.__path__)
+        for name, text in vars(import_module(f"{filters.__name__}.{module.name}")).items()
+        if name.startswith("REASON") and isinstance(text, str)
+    }
+    assert len(texts) > 10
+    unread = {text for text in texts if reason_of("".join(text.split())) is None}
+    assert {text for text in unread if "node(s)" in text} == set()
 
 
 def test_every_speaker_has_a_table() -> None:

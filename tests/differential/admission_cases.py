@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from tests.differential import podsecurity_cases
 from tests.differential.vocabulary import (
     GPU,
     ZONE,
@@ -369,6 +370,13 @@ def namespace_state(made: Case) -> None:
         made.objects.pop(0)
 
 
+def security(made: Case) -> None:
+    """A level of Pod Security that the namespace enforces, and settings that it looks at."""
+    level = made.rng.choice(("baseline", "restricted"))
+    made.objects[0]["metadata"]["labels"] = {podsecurity_cases.PREFIX + "enforce": level}
+    podsecurity_cases.valid(made.rng, made.pod)
+
+
 # -- what is written in the pod --------------------------------------------------------------------
 
 
@@ -724,6 +732,8 @@ TWISTS: list[Callable[[Case], None]] = [
     runtime_class,
     accounts,
     namespace_state,
+    security,
+    security,
     pod_level,
     pod_level,
     tolerations,

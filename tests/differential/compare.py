@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.new_pods import NewPod
 from tests.differential import ours
 from tests.differential.vocabulary import Json
 
@@ -16,6 +16,7 @@ QUESTIONS = {
     "objects": ["object"],
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
+    "podsecurity": ["podsecurity"],
 }
 
 
@@ -61,7 +62,7 @@ def let_in(theirs: Json, own: Json) -> list[str]:
             found.append(f"replicas: kubernetes {expected_fit}, ours {(own['fits'], own['next'])}")
     stored = theirs.get("pod")
     if stored is not None and not found:
-        pod = msgspec.convert(stored, Pod)
+        pod = msgspec.convert(stored, NewPod)
         found += differences("", ours.comparable(pod), own["pod"])
     return found
 
@@ -205,12 +206,32 @@ def preemption(case: Json, referee: Json) -> list[str]:
     return found
 
 
+# -- pod security -------------------------------------------------------------------------------------
+
+
+def podsecurity(case: Json, referee: Json) -> list[str]:
+    """What the pod itself and a Deployment of it get: refusal, warnings and audit, word by word."""
+    own = ours.podsecurity(case)
+    found = []
+    for name, theirs in referee["podsecurity"].items():
+        audit = {k: v for k, v in theirs.get("audit", {}).items() if k == "audit-violations"}
+        expected = {
+            "allowed": theirs["allowed"],
+            "message": theirs.get("message", ""),
+            "warnings": theirs.get("warnings", []),
+            "audit": list(audit.values()),
+        }
+        found += differences(name, expected, own[name])
+    return [line.replace("stored pod ", "", 1) for line in found]
+
+
 COMPARE = {
     "admission": admission,
     "placement": placement,
     "preemption": preemption,
     "replicas": replicas,
     "objects": other_object,
+    "podsecurity": podsecurity,
 }
 
 
@@ -223,6 +244,7 @@ WELCOME = {
     "placement": _feasible,
     "replicas": _feasible,
     "objects": lambda answer: bool(answer["object"]["allowed"]),
+    "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
 }
 """Whether the referee's answer is the good one; a generator should yield a third of those."""

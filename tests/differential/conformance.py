@@ -14,7 +14,14 @@ import msgspec
 import yaml
 
 from tests.controlplane.referee_client import Referee
-from tests.differential import admission_cases, compare, object_cases, ours, placement_cases
+from tests.differential import (
+    admission_cases,
+    compare,
+    object_cases,
+    ours,
+    placement_cases,
+    podsecurity_cases,
+)
 from tests.differential.shrink import shrink
 from tests.differential.vocabulary import Json
 
@@ -27,6 +34,7 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "preemption": lambda rng: placement_cases.case(rng, preemption=True),
     "admission": admission_cases.case,
     "objects": object_cases.case,
+    "podsecurity": podsecurity_cases.case,
 }
 
 

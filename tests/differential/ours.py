@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from kubectl_gpuadmit.admission import chain, limit_range, quota, resource_lists
+from kubectl_gpuadmit.admission import chain, limit_range, pod_security, quota, resource_lists
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import quantity
+from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import (
     KNOWN_KINDS,
     Generic,
@@ -22,6 +23,7 @@ from kubectl_gpuadmit.kube.objects import (
 from kubectl_gpuadmit.placement import message, place, preemption
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.verdict import Finding, NodeVerdict
+from tests.differential import podsecurity_cases
 from tests.differential.vocabulary import Json
 
 NOW = dt.datetime(2026, 11, 29, 12, 0, 5, tzinfo=dt.UTC)
@@ -69,10 +71,8 @@ def cluster_of(case: Json) -> Cluster:
     return Cluster.of([decode(document) for document in case["objects"]], known=ALL_KINDS)
 
 
-def asking(case: Json) -> Pod:
-    pod = decode({"kind": "Pod", "apiVersion": "v1", **case["pod"]})
-    assert isinstance(pod, Pod)
-    return pod
+def asking(case: Json) -> NewPod:
+    return msgspec.convert({"kind": "Pod", "apiVersion": "v1", **case["pod"]}, NewPod)
 
 
 # -- admission -------------------------------------------------------------------------------------
@@ -298,3 +298,35 @@ def preempted(case: Json) -> Json:
         "message": tried.message,
         "unknown": any(u.level != "audit" for u in cycle.unknowns),
     }
+
+
+# -- pod security -----------------------------------------------------------------------------------------
+
+
+def podsecurity(case: Json) -> Json:
+    """For the pod and for a Deployment of it: what is refused, warned of and put into the audit log.
+
+    Findings of several modes that ask the same are one finding of ours; they are told apart again.
+    """
+    cluster, pod = cluster_of(case), asking(case)
+    home = cluster.namespace(pod.namespace)
+    assert home is not None
+    version = home.annotations.get(podsecurity_cases.EMULATE, "1.37")
+    asked = pod_security.levels.read(home.labels)
+    answer: Json = {}
+    for name, owner in (("pod", "Pod"), ("template", "Deployment")):
+        found, _ = pod_security.check(pod, pod.namespace, cluster, owner=owner, kubernetes=version)
+        said = {f.reason: message_of(f) for f in found}
+        refused = said.get("pod-security/violates", "")
+        texts = {text.split('"', 2)[1]: text for text in said.values() if "would violate" in text}
+        if refused:
+            bare = refused.split("violates ", 1)[1]
+            texts[str(asked.enforce)] = f"would violate {bare}"
+        direct = refused and owner == "Pod"
+        answer[name] = {
+            "allowed": not direct,
+            "message": refused if direct else "",
+            "warnings": [texts[str(asked.warn)]] if str(asked.warn) in texts and not direct else [],
+            "audit": [texts[str(asked.audit)]] if str(asked.audit) in texts else [],
+        }
+    return answer

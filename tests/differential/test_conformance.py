@@ -28,6 +28,7 @@ LEAST_WELCOME = {
     "admission": 0.33,
     "preemption": 0.33,
     "replicas": 0.2,
+    "podsecurity": 0.33,
 }
 """Share of cases in which Kubernetes says yes: a generator of refusals alone proves little."""
 

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from kubectl_gpuadmit.cli.capsule import objects_of, plain
 from kubectl_gpuadmit.cli.answer import load_policy
+from kubectl_gpuadmit.cli.capsule import objects_of, plain
 from kubectl_gpuadmit.errors import BadManifest, BadSnapshot, Unanswerable
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.policy import Policy
@@ -86,8 +86,7 @@ def test_it_holds_what_was_read_and_no_more() -> None:
     fits = next(path for path in WORKLOADS if path.stem == "fits")
     held = made(question(list(documents(fits))))
     found = {
-        (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"])
-        for o in held.objects
+        (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]) for o in held.objects
     }
     every = {
         (kind, o.namespace, o.name) for kind in example().kinds() for o in example().every(kind)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube import decode, quantity
+from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.workloads.access import (
     INT32,
@@ -149,7 +150,7 @@ class Reading(Access):
         """``data`` as a pod; what is refused is shown where it stands in the manifest."""
         placed = _Placed(self.document, where)
         try:
-            return decode.convert(data, Pod, document=cast("Document", placed))
+            return decode.convert(data, NewPod, document=cast("Document", placed))
         except BadManifest as refused:
             self.fail(where.out(placed.asked), refused.message, hint=refused.hint)
 

@@ -222,6 +222,9 @@ func askAdmission(c *casus) (any, error) {
 	if reply.Pod, err = externalJSON(pod); err != nil {
 		return nil, err
 	}
+	// By now a generated name is known: rest.AdmissionToValidateObjectFunc.
+	attributes = admission.NewAttributesRecord(pod, nil, podKind, namespace, pod.Name, podResource, "",
+		admission.Create, &metav1.CreateOptions{}, true, someone)
 	for _, one := range chain {
 		validating, ok := one.plugin.(admission.ValidationInterface)
 		if !ok || !validating.Handles(admission.Create) {
