@@ -456,8 +456,8 @@ def test_suggestions_with_a_patch_are_taken_over_from_what_refuses_or_delays() -
     )
     made = structs.replace(made, verdict=structs.replace(made.verdict, findings=findings))
     assert list(taken_over.from_findings(made)) == [
-        Proposal("yes", "a/denies", 7, (op,)),
-        Proposal("yes", "a/delays", 7, (op,)),
+        Proposal("yes", "a/denies ", 7, (op,)),
+        Proposal("yes", "a/delays ", 7, (op,)),
     ]
 
 
