@@ -131,6 +131,7 @@ class Cluster:
         self._objects: dict[str, dict[Key, KubeObject]] = {}
         self._owned: set[str] = set()
         self._known: set[str] = set()
+        self._partial: frozenset[str] = frozenset()
         self._pods_by_namespace: dict[str, tuple[Pod, ...]] = {}
         self.nominated: dict[str, tuple[Pod, ...]] = {}
         """Node name -> pods that preempted others there and wait for the place to become free."""
@@ -142,8 +143,15 @@ class Cluster:
         holds the pod itself. Shared by forks."""
 
     @classmethod
-    def of(cls, objects: Iterable[KubeObject], known: Iterable[str] = ()) -> Cluster:
-        """Builds the index in one pass. ``known`` names kinds that were exported even if empty."""
+    def of(
+        cls,
+        objects: Iterable[KubeObject],
+        known: Iterable[str] = (),
+        *,
+        partial: Iterable[str] = (),
+    ) -> Cluster:
+        """Builds the index in one pass. ``known`` names kinds that were exported even if empty,
+        ``partial`` those of which only some objects could be read: they count as not known."""
         cluster = cls()
         cluster._known.update(known)
         by_kind = cluster._objects
@@ -151,6 +159,8 @@ class Cluster:
             by_kind.setdefault(obj.kind, {})[(obj.namespace, obj.name)] = obj
         cluster._owned.update(by_kind)
         cluster._known.update(by_kind)
+        cluster._partial = frozenset(partial)
+        cluster._known -= cluster._partial
         on_node: dict[str, list[Pod]] = {}
         in_namespace: dict[str, list[Pod]] = {}
         for (namespace, _), pod in by_kind.get("Pod", {}).items():
@@ -173,6 +183,7 @@ class Cluster:
         twin.nodes = dict(self.nodes)
         twin._objects = dict(self._objects)
         twin._known = set(self._known)
+        twin._partial = self._partial
         twin._pods_by_namespace = self._pods_by_namespace
         twin.nominated = self.nominated
         twin.static_memo = self.static_memo
@@ -192,6 +203,13 @@ class Cluster:
     def known_kinds(self) -> list[str]:
         """Every kind that the source exported, sorted."""
         return sorted(self._known)
+
+    @classmethod
+    def restored(cls, objects: Iterable[KubeObject], known: Iterable[str]) -> Cluster:
+        """As ``of``, from what another gave away: kinds that it did not know stay unknown, whatever
+        single objects of them there are."""
+        listed, kinds = list(objects), frozenset(known)
+        return cls.of(listed, kinds, partial={obj.kind for obj in listed} - kinds)
 
     def get(self, kind: str, namespace: str, name: str) -> KubeObject | None:
         return self._objects.get(kind, {}).get((namespace, name))
@@ -280,7 +298,8 @@ class Cluster:
                 self.nodes = dict(sorted(self.nodes.items()))
             self.static_memo = {}
         self._table(obj.kind)[(obj.namespace, obj.name)] = obj
-        self._known.add(obj.kind)
+        if obj.kind not in self._partial:
+            self._known.add(obj.kind)
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Takes an object out, as a delete event does; unknown ones are ignored."""

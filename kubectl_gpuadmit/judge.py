@@ -206,9 +206,10 @@ def _judge_group(
     if group.scheduled_by_daemonset:
         names = names.first(placed.asked)
     admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else len(names)
+    after_rules: list[Finding] = []  # in the API server's order: quota last, then the scheduler
     if admitted:
         admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, admitted)
-        findings += over
+        after_rules += over
         unknowns += unsure
     after = placed.cluster
     if admitted == 0:
@@ -219,7 +220,7 @@ def _judge_group(
         ).cluster
     else:
         _leave_pending(after, asking_pod, names, len(placed.places), admitted)
-    findings += placed.findings
+    after_rules += placed.findings
     unknowns += placed.unknowns
     return _Group(
         role=group.role,
@@ -227,7 +228,11 @@ def _judge_group(
         admitted=admitted,
         placed=placed,
         gpus={name: n * len(names) for name, n in pod_gpus(pod).items()},
-        findings=[*(templates.rooted(f, group) for f in findings), *of_rules],
+        findings=[
+            *(templates.rooted(f, group) for f in findings),
+            *of_rules,
+            *(templates.rooted(f, group) for f in after_rules),
+        ],
         unknowns=unknowns,
         mutations=changed.mutations,
         ops=changed.ops,
@@ -409,9 +414,29 @@ def _admission(
 ) -> Admission:
     if any(_denies(found) for found in findings):
         return "denied"
-    if any(u.level == "deny" and u.stage == "admission" for u in unknowns):
+    if any(u.stage == "admission" and _leaves_open(u) for u in unknowns):
         return "unknown"
     return "mutated" if mutated else "admitted"
+
+
+def _leaves_open(unknown: Unknown) -> bool:
+    """Without this fact nobody can say that the pod is admitted.
+
+    Webhooks and policies of others are named, but can never be known from objects.
+    """
+    return unknown.level == "deny" or (
+        unknown.level == "warn" and unknown.rule in _CHECKS_THAT_NEED_OBJECTS
+    )
+
+
+_CHECKS_THAT_NEED_OBJECTS = frozenset(
+    {
+        "admission/priority",
+        "admission/quota",
+        "admission/runtime-class",
+        "admission/service-account",
+    }
+)
 
 
 def _blockers(findings: tuple[Finding, ...]) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from msgspec.json import encode
 from kubectl_gpuadmit import proposals
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import GpuAdmitError
-from kubectl_gpuadmit.judge import judge
-from kubectl_gpuadmit.kube.workloads import expand
+from kubectl_gpuadmit.judge import State, judge
+from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.proposals import Case, Proposal
 from kubectl_gpuadmit.verdict import Outcome, Remedy, Skipped, Verdict
 
@@ -71,10 +71,24 @@ def search(
             continue
         tries -= 1
         budget.left -= 1
-        outcome = _try(case, parts, namespace)
+        renewed = _renewed(case, parts, namespace)
+        outcome = _try(case, renewed, namespace) if renewed else None
         if outcome is not None:
-            found.append((parts, _remedy(parts, outcome)))
+            found.append((parts, _remedy(renewed, outcome)))
     return tuple(remedy for _, remedy in found)
+
+
+def _renewed(case: Case, parts: list[Proposal], namespace: str) -> list[Proposal]:
+    """The parts, those that depend on what the workload asks (a quota) made for the changed one;
+    none where the changed one does not need them."""
+    if not any(part.patch for part in parts) or not any(part.again for part in parts):
+        return parts
+    changed = _expanded(case, parts, namespace, case.before)
+    if changed is None:
+        return parts
+    asked = structs.replace(case, workload=changed)
+    renewed = [next(part.again(asked), None) if part.again else part for part in parts]
+    return [part for part in renewed if part] if None not in renewed else []
 
 
 def _is_larger(parts: list[Proposal], done: list[Proposal]) -> bool:
@@ -92,13 +106,24 @@ def _is_larger(parts: list[Proposal], done: list[Proposal]) -> bool:
 def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
     """The outcome of the changed manifest in the changed cluster if it is admitted and placed."""
     state = case.before
+    for part in parts:
+        if part.change is not None:
+            state = part.change(state.fork() if state is case.before else state)
+    changed = _expanded(case, parts, namespace, state)
+    if changed is None:
+        return None
+    verdict, _ = judge(changed, state, case.terms)
+    # Where facts are missing the change may help all the same: the outcome says what is unknown.
+    refused = verdict.admission == "denied"
+    return verdict.outcome if not refused and verdict.placement == "fits" else None
+
+
+def _expanded(case: Case, parts: list[Proposal], namespace: str, state: State) -> Workload | None:
+    """What the changed manifest makes; None where it makes no pod or cannot be read."""
     data = _changed(case, parts)
     if data is None:
         return None
     try:
-        for part in parts:
-            if part.change is not None:
-                state = part.change(state.fork() if state is case.before else state)
         changed = expand(
             structs.replace(case.document, data=data),
             declared=case.terms.policy.declared_kinds,
@@ -109,9 +134,7 @@ def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
         return None
     if isinstance(changed, Skipped) or not any(group.count for group in changed.groups):
         return None
-    verdict, _ = judge(changed, state, case.terms)
-    admitted = verdict.admission in ("admitted", "mutated")
-    return verdict.outcome if admitted and verdict.placement == "fits" else None
+    return changed
 
 
 def _remedy(parts: list[Proposal], outcome: Outcome) -> Remedy:
@@ -145,12 +168,12 @@ def _compatible(parts: list[Proposal]) -> bool:
 
 
 def _distinct(case: Case, proposed: Iterable[Proposal]) -> list[Proposal]:
-    """Each change once, by what it makes of the manifest, cheapest first.
+    """Each change once, by what it makes of the manifest, cheapest first, else as proposed.
 
     At most 18: three of 18 are 987 combinations, more than any budget.
     """
     seen: dict[bytes, Proposal] = {}
-    for one in sorted(proposed, key=lambda p: (p.cost, p.summary)):
+    for one in sorted(proposed, key=lambda p: p.cost):
         changed = _changed(case, [one])
         if changed is not None:
             seen.setdefault(encode((changed, one.command)), one)

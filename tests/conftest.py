@@ -6,9 +6,15 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.controlplane import binaries
 from tests.controlplane.bed import PROGRAMS, ControlPlane
+
+# In CI a property is tried on the same examples each time: what failed there fails here too.
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("default", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 REQUIRE = "GPU_ADMIT_REQUIRE_CONTROLPLANE"
 """Set to 1: a test that needs Kubernetes' programs fails where they are missing."""

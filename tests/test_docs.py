@@ -21,6 +21,7 @@ ERRORS = {
     for name, value in vars(errors).items()
     if isinstance(value, type) and issubclass(value, errors.GpuAdmitError)
 }
+ONE_WORD = ("forbidden", "throttled", "unauthorized", "unreachable", "unreadable", "usage")
 REF = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -58,7 +59,7 @@ def refs_in_code() -> set[str]:
                 case ast.JoinedStr():
                     said = "".join(str(p.value) for p in node.values if isinstance(p, ast.Constant))
                     found |= set(re.findall(r"^error: .* \[([a-z-]+)\]$", said))
-    return {ref for ref in found if "-" in ref or ref in ("unreadable", "usage")}
+    return {ref for ref in found if "-" in ref or ref in ONE_WORD}
 
 
 def literals(value: ast.expr) -> Iterator[str]:

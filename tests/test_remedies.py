@@ -385,6 +385,13 @@ def test_a_node_that_lacks_nothing_else_is_uncordoned() -> None:
 # -- moves -----------------------------------------------------------------------------------------
 
 
+OWNED = {
+    "ownerReferences": [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "controller": True}
+    ]
+}
+
+
 def moved(manifest: str, *objects: Any) -> list[tuple[str, str]]:
     made = case_of(manifest, world(*objects))
     return [(p.summary, p.command) for p in moves.pods_moved(made)]
@@ -405,7 +412,7 @@ def test_the_smallest_pod_that_covers_the_lack_is_moved_to_a_node_that_takes_it(
 def test_two_pods_are_moved_only_to_places_that_are_free_for_both() -> None:
     found = moved(
         deployment("web", gpus=2),
-        node("n0", 2), pod("a", 1, on="n0"), pod("b", 1, on="n0"),
+        node("n0", 2), pod("a", 1, on="n0", meta=OWNED), pod("b", 1, on="n0", meta=OWNED),
         node("n1", 1, cpu="64"),
     )  # fmt: skip
     assert found == [
@@ -418,7 +425,12 @@ def test_two_pods_are_moved_only_to_places_that_are_free_for_both() -> None:
 
 def test_pods_that_are_moved_stand_on_their_new_node_when_the_change_is_tried() -> None:
     """Two replicas of 2: moving a and b to n1 leaves no place for the second there."""
-    cluster = world(node("n0", 2), pod("a", 1, on="n0"), pod("b", 1, on="n0"), node("n1", 3))
+    cluster = world(
+        node("n0", 2),
+        pod("a", 1, on="n0", meta=OWNED),
+        pod("b", 1, on="n0", meta=OWNED),
+        node("n1", 3),
+    )
     found = [r.summary for r in remedies_of(deployment("web", replicas=2, gpus=2), cluster)]
     assert [summary for summary in found if summary.startswith("move")] == []
 
@@ -456,8 +468,8 @@ def test_suggestions_with_a_patch_are_taken_over_from_what_refuses_or_delays() -
     )
     made = structs.replace(made, verdict=structs.replace(made.verdict, findings=findings))
     assert list(taken_over.from_findings(made)) == [
-        Proposal("yes", "a/denies ", 7, (op,)),
-        Proposal("yes", "a/delays ", 7, (op,)),
+        Proposal("yes", "a/denies", 7, (op,)),
+        Proposal("yes", "a/delays", 7, (op,)),
     ]
 
 

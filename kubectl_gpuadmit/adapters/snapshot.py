@@ -5,6 +5,9 @@ though there is no object of it: a typed list (``kind: ResourceQuotaList``), the
 an empty list (``resourcequotas.yaml``), and the ``kinds`` of a ``Snapshot`` index. Every other kind
 is *unknown*, never empty.
 
+Of a file that holds a ``Snapshot`` with items, its ``kinds`` are the kinds that were read to the
+end: items of others are some of them, and the kind stays unknown.
+
 Our own form, ``.json`` or ``.json.zst``, is ``{"apiVersion": "gpu-admit.io/v1", "kind":
 "Snapshot", "asOf": RFC 3339, "kinds": […], "items": […]}``. The same without ``items``, beside
 other files in a directory, is an index.
@@ -81,6 +84,7 @@ def load_snapshot(given: str) -> Snapshot:
     path = Path(given)
     objects: list[KubeObject] = []
     known: set[str] = set()
+    partial: set[str] = set()
     as_of: dt.datetime | None = None
     modified = 0.0
     with _no_garbage_collection():
@@ -91,7 +95,9 @@ def load_snapshot(given: str) -> Snapshot:
                 if isinstance(obj, Generic) and obj.realKind == "Snapshot":
                     index = _index(obj.document, file)
                     as_of = _instant(index.asOf, file) if index.asOf else as_of
-                    known.update(index.kinds)
+                    if index.kinds:  # of the rest of this very file it knows best
+                        partial |= kinds - {"Snapshot", *index.kinds}
+                        kinds = set(index.kinds)
                 else:
                     objects.append(obj)
             known |= kinds - {"Snapshot"}
@@ -102,7 +108,7 @@ def load_snapshot(given: str) -> Snapshot:
                 file=given,
                 hint="kubectl get nodes,pods,resourcequotas -A -o json > FILE",
             )
-        cluster = Cluster.of(objects, known)
+        cluster = Cluster.of(objects, known, partial=partial - known)
     newest = dt.datetime.fromtimestamp(modified, tz=dt.UTC)
     return Snapshot(cluster=cluster, name=given, as_of=as_of, modified=newest)
 
@@ -126,14 +132,18 @@ def save_snapshot(
 def encoded(
     items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str] = ()
 ) -> bytes:
-    """A snapshot in our own form: a line for each object, so that text tools show what differs."""
+    """A snapshot in our own form: a line for each object, so that text tools show what differs.
+
+    ``kinds`` are those that were read to the end, by default those of the items.
+    """
     listed = list(items)
     named = {kind_name(str(i.get("apiVersion") or ""), str(i.get("kind", ""))) for i in listed}
+    kinds = set(kinds) or named - {""}
     head: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "Snapshot",
         "asOf": as_of.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "kinds": sorted({*kinds, *named} - {""}),
+        "kinds": sorted(kinds),
     }
     lines = b",\n".join(msgspec.json.encode(item, order="sorted") for item in listed)
     return msgspec.json.encode(head)[:-1] + b',"items":[\n' + lines + b"\n]}\n"

@@ -46,7 +46,8 @@ def answer(question: Question) -> int:
         return _rule(question.rule)
     if question.from_capsule:
         return _from_capsule(question)
-    if not question.paths:
+    live = question.live
+    if not question.paths and not (live and live.names):
         where = "-f FILE" if question.command == "explain" else "PATH"
         raise NothingChecked(
             "nothing-named",
@@ -57,6 +58,10 @@ def answer(question: Question) -> int:
         from kubectl_gpuadmit.adapters.writing import free
 
         free(Path(question.capsule))
+    if live is not None:
+        from kubectl_gpuadmit.cli.live import answer_live
+
+        return answer_live(question, live)
     found = evaluated(question)
     show(found, question)
     code = conclude(found.report, question)
@@ -131,7 +136,7 @@ def evaluated(question: Question) -> Answer:
                 report,
             )
     readable = [d for d in documents if not isinstance(d, BadManifest)]
-    return Answer(report, time.monotonic() - begun, _positions(readable), keep)
+    return Answer(report, time.monotonic() - begun, positions(readable), keep)
 
 
 def _source(snapshot: Snapshot, now: dt.datetime | None) -> Source:
@@ -169,9 +174,10 @@ def policy_file(path: str) -> tuple[bytes, str]:
     return files[0]
 
 
-def _positions(
+def positions(
     documents: Iterable[Document],
 ) -> Callable[[Verdict, str], tuple[int, int] | None]:
+    """Where a field of a verdict's workload stands among these documents."""
     by_place: dict[tuple[str, str, str], Document] = {}
     for document in documents:
         if isinstance(document.data, dict):
@@ -261,7 +267,8 @@ def conclude(report: Report, question: Question) -> int:
     if not report.workloads and not any(
         s.treated in ("unreadable", "unknown-kind") for s in report.skipped
     ):
-        where = ", ".join(question.paths[:3])
+        names = question.live.names if question.live else ()
+        where = ", ".join((*question.paths, *names)[:3])
         count = len(report.skipped)
         held = f"{count:,} objects, none of which makes pods," if count else "nothing"
         held = "1 object, which makes no pods," if count == 1 else held

@@ -34,7 +34,8 @@ def as_typer_sees_it(
 
     def run(**given: Any) -> int:
         values = {o.name: given[o.name] for o in OPTIONS}
-        for name in ("files", argument.name):
+        several = [o.name for o in OPTIONS if o.kind == "texts"]
+        for name in (*several, argument.name):
             values[name] = tuple(given[name] or ())
         return command({**values, "output": str(values["output"])})
 

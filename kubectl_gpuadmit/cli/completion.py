@@ -33,7 +33,10 @@ def complete(args: list[str]) -> int:
 
 
 def candidates(before: list[str], word: str) -> list[str]:
-    """What typer knows to continue the words ``before`` with, ``word`` being begun."""
+    """What typer knows to continue the words ``before`` with, ``word`` being begun; for ``--rule``
+    the rules."""
+    if before[-1:] == ["--rule"]:
+        return _rules(word)
     from kubectl_gpuadmit.cli.app import COMMAND, run
 
     asked = {
@@ -52,6 +55,14 @@ def candidates(before: list[str], word: str) -> list[str]:
         for name in asked:
             os.environ.pop(name, None)
     return [line for line in out.getvalue().splitlines() if line.strip()]
+
+
+def _rules(word: str) -> list[str]:
+    from kubectl_gpuadmit import rules
+    from kubectl_gpuadmit.rule import REGISTRY
+
+    assert rules.__all__, "importing the package registers every rule"
+    return [name for name in sorted(REGISTRY) if name.startswith(word)]
 
 
 def _positional_paths(before: list[str], word: str) -> bool:

@@ -112,7 +112,7 @@ def _side(path: str, policy: Policy) -> Side:
     from kubectl_gpuadmit.snapshots.difference import Side
     from kubectl_gpuadmit.verdict import Source
 
-    taken = cluster_of(path, now="", command="diff")
+    taken = cluster_of(path, now="")
     return Side(taken.cluster, taken.as_of, policy, Source("snapshot", path))
 
 

@@ -49,10 +49,12 @@ def _completing() -> bool:
 
 def _shipped(args: list[str]) -> int:
     """Help from the shipped copy of what typer prints; the whole program where there is none."""
+    from kubectl_gpuadmit.cli.output import write_data
+
     if args in (["--version"], ["version"]):
         from kubectl_gpuadmit import __version__
 
-        print(__version__)
+        write_data(f"{__version__}\n")
         return 0
     import json
     import pkgutil
@@ -61,8 +63,7 @@ def _shipped(args: list[str]) -> int:
     page = pages.get(" ".join(args[:-1])) if _columns() >= 80 else None
     if page is None:
         return _full(args if args else ["--help"])
-    sys.stdout.write(page)
-    sys.stdout.flush()
+    write_data(page)
     return 0
 
 

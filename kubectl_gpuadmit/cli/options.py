@@ -37,10 +37,8 @@ class Argument(Struct, frozen=True):
     help: str
 
 
-NAMES = Argument("names", "TYPE/NAME", "Live objects; not possible yet: use -f.")
+NAMES = Argument("names", "TYPE/NAME", "Live objects, such as deploy/web or job/a pod/b.")
 PATHS = Argument("paths", "PATH", "Files, directories or - (stdin).")
-
-LATER = "Live cluster; not possible yet: use --snapshot."
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -54,7 +52,7 @@ OPTIONS: tuple[Option, ...] = (
         "snapshot",
         ("--snapshot",),
         "text",
-        "File or directory of a cluster's objects.",
+        "Cluster objects in files, instead of a live cluster.",
         metavar="PATH",
     ),
     Option("policy", ("--policy",), "text", "The policy file.", metavar="PATH"),
@@ -116,12 +114,60 @@ OPTIONS: tuple[Option, ...] = (
         metavar="1.N",
     ),
     Option("debug", ("--debug",), "flag", "Show the traceback of a fault of this program."),
-    Option("context", ("--context",), "text", LATER, metavar="NAME"),
-    Option("kubeconfig", ("--kubeconfig",), "text", LATER, metavar="FILE"),
-    Option("selector", ("-l", "--selector"), "text", LATER, metavar="QUERY", hidden=True),
-    Option("as_user", ("--as",), "text", LATER, metavar="USER", hidden=True),
-    Option("all_namespaces", ("-A", "--all-namespaces"), "flag", LATER, hidden=True),
+    Option("context", ("--context",), "text", "Context of the kubeconfig.", metavar="NAME"),
+    Option("kubeconfig", ("--kubeconfig",), "text", "The kubeconfig.", metavar="FILE"),
+    Option(
+        "selector",
+        ("-l", "--selector"),
+        "text",
+        "Live objects with these labels: explain deploy -l app=web.",
+        metavar="QUERY",
+    ),
+    Option(
+        "all_namespaces",
+        ("-A", "--all-namespaces"),
+        "flag",
+        "Live objects of all namespaces: explain deploy -A.",
+    ),
+    Option(
+        "server",
+        ("--server",),
+        "flag",
+        "Ask the API server too, by a dry run of the pod.",
+    ),
+    Option("watch", ("--watch",), "flag", "Explain anew until it is placed."),
+    Option(
+        "timeout",
+        ("--timeout",),
+        "text",
+        "End of --watch [default: 5m].",
+        metavar="TIME",
+    ),
+    Option("as_user", ("--as",), "text", "Ask as this user.", metavar="USER"),
+    Option("as_groups", ("--as-group",), "texts", "Ask as of this group.", metavar="GROUP"),
+    Option("cluster", ("--cluster",), "text", "Cluster of the kubeconfig.", metavar="NAME"),
+    Option("user", ("--user",), "text", "User of the kubeconfig.", metavar="NAME"),
+    Option(
+        "request_timeout",
+        ("--request-timeout",),
+        "text",
+        "Longest pause of the API server [default: 1m].",
+        metavar="TIME",
+    ),
 )
 
-LIVE = ("context", "kubeconfig", "selector", "as_user", "all_namespaces")
+LIVE = (
+    "context",
+    "kubeconfig",
+    "selector",
+    "all_namespaces",
+    "server",
+    "watch",
+    "timeout",
+    "as_user",
+    "as_groups",
+    "cluster",
+    "user",
+    "request_timeout",
+)
 """Options that name something of a live cluster."""

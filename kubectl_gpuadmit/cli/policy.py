@@ -29,6 +29,7 @@ def lint(files: Files, snapshot: Snapshot = "") -> int:
     from kubectl_gpuadmit.cli.answer import policy_file
     from kubectl_gpuadmit.cli.catalogue import found_by_judging
     from kubectl_gpuadmit.policy.lint import lint as problems_of
+    from kubectl_gpuadmit.render.wording import plural
 
     cluster = load_snapshot(snapshot).cluster if snapshot else None
     code = EXIT_CLEAR
@@ -48,7 +49,7 @@ def lint(files: Files, snapshot: Snapshot = "") -> int:
                 if problem.hint:
                     say(f"hint: {problem.hint}")
         code = EXIT_BAD_INPUT if errors else code
-        counts = f"{len(errors)} errors, {len(found) - len(errors)} warnings"
+        counts = f"{plural(len(errors), 'error')}, {plural(len(found) - len(errors), 'warning')}"
         output.write_data(f"{file}: {counts if found else 'a sound policy'}\n")
     return code
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,11 +15,27 @@ from kubectl_gpuadmit.errors import BadInput, Unanswerable
 SUPPORTED = range(30, 38)
 """Minor versions of Kubernetes whose rules are known."""
 
-EXPORT = (
-    "for now use --snapshot PATH, made by: kubectl get nodes,pods,namespaces,resourcequotas,"
-    "limitranges,priorityclasses,persistentvolumes,persistentvolumeclaims,poddisruptionbudgets "
-    "-A -o json > cluster.json"
-)
+WATCH_SECONDS = 300.0
+
+
+class Live(Struct, frozen=True, kw_only=True):
+    """What a call says of the live cluster that it asks; '' means what the kubeconfig says."""
+
+    names: tuple[str, ...] = ()
+    namespace: str = ""
+    selector: str = ""
+    all_namespaces: bool = False
+    server: bool = False
+    watch: bool = False
+    timeout: float = WATCH_SECONDS
+    """Seconds until --watch ends."""
+    kubeconfig: str = ""
+    context: str = ""
+    cluster: str = ""
+    user: str = ""
+    as_user: str = ""
+    as_groups: tuple[str, ...] = ()
+    request_timeout: float | None = None
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -41,24 +57,23 @@ class Question(Struct, frozen=True, kw_only=True):
     """File that holds the whole question, '' where the other fields do."""
     warn_exit_code: int
     kubernetes: str
-    """``1.N``, '' for the newest that is known."""
+    """``1.N``, '' for the newest that is known, or the live API server's own."""
+    live: Live | None = None
+    """None where a snapshot stands in for the cluster."""
 
 
 def asked(command: str, values: Mapping[str, Any]) -> Question:
     """Makes the question of a command from its options' values.
 
-    Raises BadInput for a value that means nothing, Unanswerable for what needs a live cluster.
+    Raises BadInput for a value that means nothing and for options that exclude each other,
+    Unanswerable for live objects of a snapshot.
     """
-    if values.get("names"):
-        needs_live(f"explain {' '.join(values['names'])} is about a live cluster")
-    for option in OPTIONS:
-        if option.name in LIVE and values[option.name]:
-            needs_live(f"{option.flags[-1]} is about a live cluster")
+    names = tuple(values.get("names", ()))
     paths = (*values.get("paths", ()), *values["files"])
     if values["from_capsule"]:
-        _alone(values, paths)
-    elif paths and not values["rule"] and not values["snapshot"]:
-        needs_live("without --snapshot the facts would be those of a live cluster")
+        _alone(values, (*names, *paths))
+    _exclude(command, values, names, paths)
+    without = values["snapshot"] or values["rule"] or values["from_capsule"]
     kubernetes = values["kubernetes_version"]
     return Question(
         command=command,
@@ -75,7 +90,73 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
         from_capsule=values["from_capsule"],
         warn_exit_code=values["warn_exit_code"],
         kubernetes=version(kubernetes) if kubernetes else "",
+        live=None if without else _live(values, names),
     )
+
+
+def _exclude(
+    command: str, values: Mapping[str, Any], names: tuple[str, ...], paths: tuple[str, ...]
+) -> None:
+    """Refuses options that do not go together."""
+    if values["snapshot"]:
+        if names:
+            raise Unanswerable(
+                "needs-live-cluster",
+                f"explain {' '.join(names)} is about a live cluster, and a snapshot "
+                "stands in for it",
+                hint="leave out --snapshot, or name the manifest with -f",
+            )
+        for option in OPTIONS:
+            if option.name in LIVE and values[option.name]:
+                raise BadInput(
+                    "live-and-snapshot",
+                    f"{option.flags[-1]} is about a live cluster, and --snapshot stands in for it",
+                    hint="leave one of the two out",
+                )
+    if names and paths:
+        raise BadInput(
+            "usage",
+            "live objects and -f are two questions",
+            hint=f"kubectl gpu-admit {command} {' '.join(names)}",
+        )
+    for name, flag in (("selector", "-l"), ("all_namespaces", "-A")):
+        if values[name] and (not names or any("/" in word for word in names)):
+            raise BadInput(
+                "usage",
+                f"{flag} chooses among live objects of a type",
+                hint=f"for example kubectl gpu-admit explain deploy {flag}"
+                + (" app=web" if flag == "-l" else ""),
+            )
+    if values["all_namespaces"] and len(names) > 1:
+        raise BadInput("usage", "-A and names exclude each other", hint="use -n with names")
+    if values["timeout"] and not values["watch"]:
+        raise BadInput("usage", "--timeout ends --watch", hint="add --watch")
+
+
+def _live(values: Mapping[str, Any], names: tuple[str, ...]) -> Live:
+    given = {name: values[name] for name in LIVE if name not in ("timeout", "request_timeout")}
+    pause = values["request_timeout"]
+    return Live(
+        names=names,
+        namespace=values["namespace"],
+        timeout=seconds(values["timeout"], "--timeout") if values["timeout"] else WATCH_SECONDS,
+        request_timeout=seconds(pause, "--request-timeout") if pause else None,
+        **given,
+    )
+
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
+
+
+def seconds(text: str, flag: str) -> float:
+    """``90``, ``90s``, ``1m30s``, ``2h``: as kubectl takes them, a bare number counts seconds."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not text:
+        raise BadInput(
+            "bad-duration", f"{text!r} is no length of time", field=flag, hint="for example 90s"
+        )
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds
 
 
 def _alone(values: Mapping[str, Any], paths: tuple[str, ...]) -> None:
@@ -90,7 +171,7 @@ def _alone(values: Mapping[str, Any], paths: tuple[str, ...]) -> None:
         "rule",
     )
     flags = {option.name: option.flags[-1] for option in OPTIONS}
-    given = [flags[name] for name in (*besides, "capsule") if values[name]]
+    given = [flags[name] for name in (*besides, "capsule", *LIVE) if values[name]]
     given += [f"the file {paths[0]}"] if paths else []
     if given:
         raise BadInput(
@@ -99,11 +180,6 @@ def _alone(values: Mapping[str, Any], paths: tuple[str, ...]) -> None:
             field="--from-capsule",
             hint="leave it out; to ask another question, use -f FILE --snapshot PATH",
         )
-
-
-def needs_live(what: str) -> NoReturn:
-    """Raises Unanswerable: ``what`` says what would have to read a live cluster."""
-    raise Unanswerable("needs-live-cluster", f"{what}, which this version cannot read", hint=EXPORT)
 
 
 def instant(text: str) -> dt.datetime:

@@ -45,6 +45,10 @@ Now = Annotated[
         "--now", metavar="TIME", help="When it was taken [default: what the source says]."
     ),
 ]
+Context = Annotated[
+    str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")
+]
+Kubeconfig = Annotated[str, typer.Option("--kubeconfig", metavar="FILE", help="The kubeconfig.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite FILE.")]
 
 
@@ -56,6 +60,8 @@ def snapshot(
     redact: Redact = False,
     policy: PolicyFile = "",
     now: Now = "",
+    context: Context = "",
+    kubeconfig: Kubeconfig = "",
     force: Force = False,
 ) -> int:
     """Write what the engine reads of a cluster into one file.
@@ -77,7 +83,7 @@ def snapshot(
         free(path, replace=force)
     with Progress() as progress:
         progress.step(f"reading {source or 'the cluster'}")
-        taken = cluster_of(source, now=now, command="snapshot")
+        taken = cluster_of(source, now=now, context=context, kubeconfig=kubeconfig)
         data, annotations = _policy(policy)
         progress.step("trimming")
         items = trim.items(taken.cluster, namespace=namespace, annotations=annotations)

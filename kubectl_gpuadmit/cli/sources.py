@@ -1,4 +1,4 @@
-"""Where a command's cluster comes from: the snapshot that it names."""
+"""Where a command's cluster comes from: the snapshot that it names, else the live cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.cli.question import instant, needs_live
+from kubectl_gpuadmit.cli.question import instant
 from kubectl_gpuadmit.cluster import Cluster
 
 
@@ -20,10 +20,11 @@ class Taken(Struct, frozen=True):
     """A sentence where the source does not say the moment itself."""
 
 
-def cluster_of(path: str, *, now: str, command: str) -> Taken:
-    """The cluster at ``path``. Raises Unanswerable where none is named: it would be a live one."""
+def cluster_of(path: str, *, now: str, context: str = "", kubeconfig: str = "") -> Taken:
+    """The cluster at ``path``; where none is named, everything of the live one that the engine
+    reads. Raises Unanswerable."""
     if not path:
-        needs_live(f"{command} without --snapshot reads a live cluster")
+        return _live(now, context=context, kubeconfig=kubeconfig)
     from kubectl_gpuadmit.adapters.snapshot import load_snapshot
 
     read = load_snapshot(path)
@@ -37,4 +38,22 @@ def cluster_of(path: str, *, now: str, command: str) -> Taken:
         path,
         assumed=f"{path} does not say when it was taken; its newest file says {moment}"
         " (--now sets it)",
+    )
+
+
+def _live(now: str, *, context: str, kubeconfig: str) -> Taken:
+    from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+    from kubectl_gpuadmit.adapters.kube.reading import read_cluster, server_version
+    from kubectl_gpuadmit.needs import EVERYTHING
+
+    connection = connect(Access(kubeconfig=kubeconfig, context=context))
+    server_version(connection)
+    as_of = instant(now) if now else dt.datetime.now(dt.UTC).replace(microsecond=0)
+    facts = read_cluster(connection, EVERYTHING, homes=[connection.namespace])
+    refused = "; ".join(one.why for one in facts.absences)
+    return Taken(
+        facts.cluster,
+        as_of,
+        connection.name,
+        assumed=f"not in the snapshot: {refused}" if refused else "",
     )

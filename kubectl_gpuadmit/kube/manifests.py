@@ -67,8 +67,8 @@ class Document(Struct):
 
     @property
     def location(self) -> str:
-        """``file:line``."""
-        return f"{self.file}:{self.line}"
+        """``file:line``; ``file`` alone where there is no text (line 0), as of a live object."""
+        return f"{self.file}:{self.line}" if self.line else self.file
 
     def position(self, pointer: str) -> tuple[int, int]:
         """Line and column, from 1, of the field that an RFC 6901 pointer into ``data`` names.

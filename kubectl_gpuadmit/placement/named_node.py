@@ -28,6 +28,8 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Shortfall
 REASONS = {
     "placement/kubelet-refuses": "The pod names its node, so no scheduler looks for another, and"
     " the kubelet there would refuse it: the pod fails. Remove spec.nodeName, or make room.",
+    "placement/no-such-node": "The pod names a node that does not exist: no kubelet starts it, and"
+    " no scheduler looks at it. Remove spec.nodeName, or name a node that exists.",
 }
 
 _ASKED = frozenset({node_affinity.FILTER, node_ports.FILTER, resources_fit.FILTER})
@@ -44,6 +46,22 @@ def _shared(found: Shortfall, info: NodeInfo) -> bool:
     if found.filter == resources_fit.FILTER and is_extended(found.subject):
         return found.subject in info.allocatable  # what the node does not list is not looked at
     return found.filter in _ASKED
+
+
+def _free(found: Shortfall) -> int:
+    return max((found.capacity or 0) - (found.used or 0), 0)
+
+
+def no_such_node(name: str) -> Finding:
+    """The pod names a node that is not there."""
+    return Finding(
+        "placement/no-such-node",
+        f"spec.nodeName names {name}, which does not exist: nobody starts the pod",
+        evidence=(Evidence("pod", "spec.nodeName", name, None, "manifest"),),
+        field="/spec/nodeName",
+        suggest=(suggest.removed("nodeName", "let the scheduler choose the node"),),
+        rule="placement",
+    )
 
 
 def findings(
@@ -68,9 +86,10 @@ def findings(
                 Evidence(
                     f"Node {info.name}",
                     shortfall.subject or shortfall.filter,
-                    shortfall.used,
+                    None if shortfall.capacity is None else _free(shortfall),
                     shortfall.requested,
                     shortfall.reason,
+                    bound="least",
                 ),
             ),
             field="/spec/nodeName",

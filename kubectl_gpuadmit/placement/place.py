@@ -102,6 +102,9 @@ def place(
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     if pod.spec.nodeName in fork.nodes:
         return _past_the_scheduler(cluster, cycle, count, names)
+    if pod.spec.nodeName:
+        gone = (named_node.no_such_node(pod.spec.nodeName),)
+        return Placed((), cycle.verdicts(), fork, "never", gone, asked=count)
     verdicts = cycle.verdicts()
     places: list[str] = []
     for i in range(count):
@@ -142,13 +145,15 @@ def _past_the_scheduler(
     info = cycle.cluster.nodes[node]
     found = named_node.findings(info, refused, placed=placed, count=count)
     own = NodeVerdict(node, not refused, refused)
+    unknowns = _unseen(cluster, cycle)
+    sure: Placement = "unknown" if any(u.level != "audit" for u in unknowns) else "fits"
     return Placed(
         (node,) * placed,
         tuple(sorted((*before, own), key=lambda verdict: verdict.node)),
         cycle.cluster,
-        "never" if refused else "fits",
+        "never" if refused else sure,
         tuple(structs.replace(finding, fidelity="modelled") for finding in found),
-        unknowns=_unseen(cluster, cycle),
+        unknowns=unknowns,
         decided_by=f"the kubelet of {node}",
         asked=count,
     )

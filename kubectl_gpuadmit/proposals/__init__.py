@@ -27,6 +27,8 @@ class Proposal(Struct, frozen=True):
     """Asks for less: once one is enough, a dearer one of the same topic gives up more than that."""
     change: Callable[[State], State] | None = None
     """The same in a what-if: is given a fork that it may change, returns the state to judge in."""
+    again: Callable[[Case], Iterator[Proposal]] | None = None
+    """Where the change depends on how much the workload asks: what to ask once that is less."""
 
 
 class Case(Struct, frozen=True):
@@ -43,7 +45,7 @@ Generator = Callable[[Case], Iterator[Proposal]]
 
 
 def for_verdict(case: Case) -> Iterator[Proposal]:
-    """All proposals, in no particular order."""
+    """All proposals; of fewer and fewer pods or GPUs the most first."""
     from kubectl_gpuadmit.proposals import amounts, cluster_changes, moves, pools, suggested
 
     for generator in (

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.workloads import PodGroup
 from kubectl_gpuadmit.kube.workloads.pointers import resolve, token
@@ -30,7 +31,7 @@ _FLAG_ALONE = re.compile(_TENSOR_PARALLEL)
 
 
 def fewer_pods(case: Case) -> Iterator[Proposal]:
-    """As many pods as were admitted and placed, where that is some but not all of them."""
+    """One pod less, half as many, as many as nodes take, as quota admits besides, or one."""
     manifest = case.document.data
     kind = case.workload.ref.kind
     at = _COUNT_AT.get(kind, "")
@@ -43,7 +44,8 @@ def fewer_pods(case: Case) -> Iterator[Proposal]:
             return  # the pods are as many as the completions: fewer would be less work
         if resolve(manifest, "/spec/completionMode") == "Indexed" and completions == now:
             paths.append("/spec/completions")  # ranks of one group, not a queue of work
-    for fewer in sorted({now - 1, now // 2, 1, len(case.verdict.places)}, reverse=True):
+    fitting = {len(case.verdict.places), _settled(case)} if now else set()
+    for fewer in sorted({now - 1, now // 2, 1} | fitting, reverse=True):
         if 0 < fewer < now:
             yield Proposal(
                 summary=f"{_words(fewer, kind)} instead of {now}",
@@ -71,6 +73,15 @@ def fewer_gpus(case: Case) -> Iterator[Proposal]:
                         patch=patch,
                     )
                 size >>= 1
+
+
+def _settled(case: Case) -> int:
+    """How many of the pods quotas admit and nodes take as things are."""
+    group = case.workload.groups[0]
+    pod = chain.mutate(group.pod, case.before.cluster).pod
+    ledger = case.before.ledger.fork()
+    admitted, _, _ = ledger.admit_pods(pod, case.workload.ref.namespace, group.count)
+    return min(admitted, len(case.verdict.places))
 
 
 def _words(pods: int, kind: str) -> str:

@@ -31,8 +31,8 @@ def namespace_created(case: Case) -> Iterator[Proposal]:
 
 
 def pod_security_lowered(case: Case) -> Iterator[Proposal]:
-    """A lower Pod Security level of the namespace, where settings alone do not do: the pod uses host
-    paths, the node's network, capabilities."""
+    """A lower Pod Security level of the namespace, where settings alone do not do: the pod uses
+    host paths, the node's network, capabilities."""
     refused = [f for f in case.verdict.findings if f.reason == "pod-security/violates"]
     home = case.before.cluster.namespace(case.workload.ref.namespace)
     settled = all(any(r.cost == mend.HARDENING for r in f.suggest) for f in refused)
@@ -107,6 +107,7 @@ def quota_raised(case: Case) -> Iterator[Proposal]:
                 _patch_command(namespace, quota, keys) for quota, keys in sorted(limits.items())
             ),
             change=_raised(namespace, limits),
+            again=quota_raised,
         )
 
 

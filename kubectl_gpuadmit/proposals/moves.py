@@ -81,7 +81,8 @@ def _on_node(
 def _destinations(
     cluster: Cluster, pods: Iterable[Pod], info: NodeInfo
 ) -> tuple[tuple[Pod, str], ...]:
-    """Each pod with another node that would take it after those before it, '' if none would."""
+    """Each pod with another node that would take it after those before it, '' if none would, or
+    if no controller makes the deleted pod anew."""
     after = cluster.fork()
     for pod in pods:
         after.remove("Pod", pod.namespace, pod.name)
@@ -89,7 +90,8 @@ def _destinations(
     for pod in pods:
         free = structs.replace(pod, spec=structs.replace(pod.spec, nodeName=None))
         others = (v.node for v in node_verdicts(after, free) if v.fits and v.node != info.name)
-        to = next(others, "")
+        comes_back = any(o.controller for o in pod.metadata.ownerReferences or ())
+        to = next(others, "") if comes_back else ""
         found.append((pod, to))
         if to:
             after.apply(bound(free, pod.name, to))
@@ -97,7 +99,7 @@ def _destinations(
 
 
 def _words(pod: Pod, info: NodeInfo, to: str) -> str:
-    """``move team-a/x from inf-1 to inf-2`` where another node would take it, else ``stop``."""
+    """``move team-a/x from inf-1 to inf-2`` where another node will take it, else ``stop``."""
     name = f"{pod.namespace}/{pod.name}"
     return f"move {name} from {info.name} to {to}" if to else f"stop {name} on {info.name}"
 

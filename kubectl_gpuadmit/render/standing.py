@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kubectl_gpuadmit.verdict import Finding, Verdict
+from kubectl_gpuadmit.verdict import Finding, Unknown, Verdict
 
 Standing = Literal["refused", "unjudged", "waits", "warned", "clear"]
 
@@ -71,7 +71,14 @@ def stage(finding: Finding) -> Literal["admission", "placement", "running"]:
     return "running" if family == "model" else "admission"
 
 
+_RANK = {"deny": 0, "warn": 1, "audit": 2, "off": 3}
+
+
 def ranked(findings: tuple[Finding, ...]) -> list[Finding]:
     """Refusals first, of those the permanent ones, then warnings, then what is only audited."""
-    rank = {"deny": 0, "warn": 1, "audit": 2, "off": 3}
-    return sorted(findings, key=lambda f: (rank[f.level], not f.permanent))
+    return sorted(findings, key=lambda f: (_RANK[f.level], not f.permanent))
+
+
+def gravest(unknowns: tuple[Unknown, ...]) -> list[Unknown]:
+    """What the answer cannot do without first."""
+    return sorted(unknowns, key=lambda u: _RANK[u.level])

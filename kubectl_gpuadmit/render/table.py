@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_gpuadmit.render import nodes
 from kubectl_gpuadmit.render.page import DIM, GREEN, RED, YELLOW, Page
-from kubectl_gpuadmit.render.standing import ORDER, Standing, ranked, standing, word
+from kubectl_gpuadmit.render.standing import ORDER, Standing, gravest, ranked, standing, word
 from kubectl_gpuadmit.render.text import others, rests_on
 from kubectl_gpuadmit.render.wording import SHORT_KINDS, cells, cut_head, gpus, plural
 from kubectl_gpuadmit.verdict import Report, Verdict
@@ -109,8 +109,8 @@ def reason(verdict: Verdict, grade: Standing) -> tuple[str, str]:
         return "", ""
     if found:
         return found[0].reason, found[0].detail
-    if verdict.unknowns:
-        return verdict.unknowns[0].rule, verdict.unknowns[0].missing
+    for unknown in gravest(verdict.unknowns):
+        return unknown.rule, unknown.missing
     return "", nodes.best(verdict.nodes)
 
 

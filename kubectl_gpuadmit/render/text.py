@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_gpuadmit.render import diff, nodes, wording
 from kubectl_gpuadmit.render.page import BOLD, DIM, GREEN, RED, YELLOW, Page
-from kubectl_gpuadmit.render.standing import ranked, stage, standing, word
+from kubectl_gpuadmit.render.standing import gravest, ranked, stage, standing, word
 from kubectl_gpuadmit.render.wording import cells, plural
 from kubectl_gpuadmit.verdict import Finding, Mutation, PodPlace, Remedy, Report, Verdict
 
@@ -56,13 +56,14 @@ def workload(
 
 def _headline(page: Page, verdict: Verdict) -> None:
     shout = word(verdict).upper()
+    style = YELLOW if shout == "UNKNOWN" else _SHOUT[standing(verdict)]
     rest = f" · {verdict.ref.namespace}" if verdict.ref.namespace else ""
     rest += f" · {wording.asks(verdict)}"
     room = page.width - cells(page.clean(shout)) - 2
     if cells(page.clean(f"{verdict.ref}{rest}")) > room:
         rest = rest.replace(wording.asks(verdict), wording.totals(verdict))
     name = page.cut(str(verdict.ref), max(room - cells(page.clean(rest)), 24))
-    page.line((name, BOLD), (rest, ""), right=(shout, f"bold {_SHOUT[standing(verdict)]}"))
+    page.line((name, BOLD), (rest, ""), right=(shout, f"bold {style}"))
 
 
 def _status(page: Page, name: str, mark: str, answer: str, detail: str) -> None:
@@ -104,7 +105,14 @@ def _diff(page: Page, mutation: Mutation) -> None:
 
 
 def _missing(verdict: Verdict, part: str) -> str:
-    return next((u.missing for u in verdict.unknowns if u.stage == part), "")
+    """The gravest fact that this part of the answer lacks."""
+    return next((u.missing for u in gravest(verdict.unknowns) if u.stage == part), "")
+
+
+_NAMED = {
+    "placement/kubelet-refuses": "the node that it names would refuse it",
+    "placement/no-such-node": "the node that it names does not exist",
+}
 
 
 def _placement(page: Page, verdict: Verdict, *, details: bool) -> None:
@@ -120,9 +128,15 @@ def _placement(page: Page, verdict: Verdict, *, details: bool) -> None:
             detail = _missing(verdict, "placement")
         case "never" if verdict.nodes and not any(n.fits for n in verdict.nodes):
             count = len(verdict.nodes)
-            detail = f"none of {count:,} nodes could, even empty" if count > 1 else "not even empty"
+            detail = f"none of {count:,} nodes could, even empty"
+            if count == 1:
+                permanent = any(s.permanent for s in verdict.nodes[0].shortfalls)
+                even = ", even empty" if permanent else ""
+                detail = f"{page.cut(verdict.nodes[0].node, 40)} cannot take it{even}"
             if any(f.reason == "placement/too-many-replicas" for f in verdict.findings):
                 detail = "not all of them, even if nothing else ran"
+            for finding in verdict.findings:
+                detail = _NAMED.get(finding.reason, detail)
         case _:
             detail = nodes.best(verdict.nodes)
     _status(page, "placement", mark[verdict.placement], verdict.placement, detail)
@@ -235,7 +249,7 @@ def _remedies(page: Page, remedies: tuple[Remedy, ...], *, details: bool) -> Non
         ),
     )
     for number, remedy in enumerate(tried, 1):
-        ops = [page.cut(op, page.width - 7) for op in wording.changes(remedy.patch)]
+        ops = [page.cut(op, 4 * (page.width - 7)) for op in wording.changes(remedy.patch)]
         limit = len(ops) if details else 3
         more = f"{len(ops) - limit} more changes (-o json)" if len(ops) > limit else ""
         how = [
@@ -276,7 +290,12 @@ def _unknown(page: Page, verdict: Verdict) -> None:
         return
     page.blank()
     page.line(("Unknown", BOLD))
-    for unknown in verdict.unknowns:
+    said: set[tuple[str, str, str]] = set()
+    for unknown in gravest(verdict.unknowns):
+        key = (unknown.missing, unknown.hint, unknown.level)
+        if key in said:
+            continue  # another rule needs the same
+        said.add(key)
         level = " (refused without it)" if unknown.level == "deny" else ""
         page.block([("  ", ""), page.mark("unknown")], unknown.missing + level, indent=4)
         if unknown.hint:

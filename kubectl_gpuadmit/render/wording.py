@@ -279,8 +279,10 @@ def source(facts: Source) -> str:
     """``snapshot examples/cluster, 4 min old``; an unknown age is said."""
     if facts.kind == "none":
         return "no cluster"
+    if facts.kind == "live":
+        return f"live cluster {facts.name}"
     old = "age unknown" if facts.ageSeconds is None else age(facts.ageSeconds)
-    return f"{'cluster' if facts.kind == 'live' else 'snapshot'} {facts.name}, {old}"
+    return f"snapshot {facts.name}, {old}"
 
 
 def pointer(text: str) -> str:

@@ -41,7 +41,7 @@ def labels_class(ask: Ask, cluster: Cluster) -> Iterator[Found]:
             reason="labels/no-class",
             detail=f"nothing says which workload class the pod is of; classes: {known}",
             evidence=tuple(
-                Evidence("pod", "workload class", None, cls.name, _how(cls.match))
+                Evidence("pod", f"class {cls.name}", None, _how(cls.match))
                 for cls in policy.classes
             ),
             field=ask.field("/metadata/labels") if ask.pod.labels else ask.field("/metadata"),

@@ -55,7 +55,7 @@ def _deployment(ask: Ask) -> Iterator[Found]:
         detail=f"an update starts {surge} more pod{'' if surge == 1 else 's'} before old ones end "
         f"and needs {_listed(more)} on top",
         evidence=tuple(
-            Evidence("update", name, amount * surge, amount * replicas, "maxSurge")
+            Evidence("update", f"{name} on top", amount * surge, None, "maxSurge")
             for name, amount in wanted.items()
         ),
         field="/spec/strategy",
@@ -86,7 +86,7 @@ def _ray_service(ask: Ask) -> Iterator[Found]:
         reason="spec/rollout-surge",
         detail=f"an upgrade brings up a second cluster and needs {_listed(more)} on top",
         evidence=tuple(
-            Evidence("upgrade", name, amount, amount, "upgradeStrategy")
+            Evidence("upgrade", f"{name} on top", amount, None, "upgradeStrategy")
             for name, amount in more.items()
         ),
         field="/spec/upgradeStrategy",

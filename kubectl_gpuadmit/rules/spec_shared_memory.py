@@ -43,7 +43,7 @@ def spec_shared_memory(ask: Ask, cluster: Cluster, *, gpus_from: int = 2) -> Ite
             detail=f"container {container.name} has {devices} GPUs and only 64 MiB of /dev/shm",
             evidence=(
                 Evidence(f"container {container.name}", "/dev/shm in MiB", 64, None, "runtime"),
-                Evidence(f"container {container.name}", "GPUs", devices, gpus_from, "manifest"),
+                Evidence(f"container {container.name}", "GPUs", devices, None, "manifest"),
             ),
             field=ask.field(at),
             suggest=(Remedy("a memory volume at /dev/shm", patch=patch, cost=5),) if patch else (),

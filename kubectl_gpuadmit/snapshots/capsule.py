@@ -166,7 +166,7 @@ def restored(held: Held, *, load: LoadPolicy, decode: Decode) -> Asked:
         policy_file = (raw, held.policy.get("name", ""))
     return Asked(
         documents=[_document(document) for document in held.documents],
-        cluster=Cluster.of(decode(held.objects), held.kinds),
+        cluster=Cluster.restored(decode(held.objects), held.kinds),
         policy=load(*policy_file) if policy_file else Policy.default(),
         policy_file=policy_file,
         now=dt.datetime.fromisoformat(held.now),

@@ -320,7 +320,7 @@ class _Between:
                     objects.pop((ref.kind, ref.namespace, ref.name), None)
                     if step.obj is not None:
                         objects[ref.kind, ref.namespace, ref.name] = step.obj
-        return structs.replace(side, cluster=Cluster.of(objects.values(), known))
+        return structs.replace(side, cluster=Cluster.restored(objects.values(), known))
 
     def described(self, change: Change) -> Change:
         """With the fields that differ, worked out only for what is shown."""

@@ -34,7 +34,7 @@ class Recorder(Cluster):
     def over(cls, cluster: Cluster) -> Recorder:
         """The same objects in the same order, nothing worked out yet."""
         every = [obj for kind in cluster.kinds() for obj in cluster.every(kind)]
-        made = cls.of(every, cluster.known_kinds())
+        made = cls.restored(every, cluster.known_kinds())
         assert isinstance(made, Recorder)
         made.reads.objects.clear()
         made.reads.nodes = False

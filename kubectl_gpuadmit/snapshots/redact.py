@@ -101,21 +101,23 @@ class Redactor:
     def __init__(self, words: Mapping[str, str], keep: Keep) -> None:
         self._words = words
         self._keep = keep
+        self._texts: dict[str, str] = {}
 
     @classmethod
     def of(cls, items: Iterable[Mapping[str, Any]], keep: Keep | None = None) -> Redactor:
         """Reads every name of these objects, as ``trim.items`` gives them."""
         keep = keep or Keep()
-        seen: set[str] = set()
+        texts: set[str] = set()
 
         def note(text: str) -> str:
-            seen.update(_WORD.findall(text))
+            texts.add(text)
             return text
 
         for item in items:
             keep.look_at(str((item.get("metadata") or {}).get("name") or ""))
             keep.look_at(str((item.get("metadata") or {}).get("namespace") or ""))
             _Walk(note, keep).object(item)
+        seen = {word for text in texts for word in _WORD.findall(text)}
         return cls(_numbered(seen, keep), keep)
 
     def object(self, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +126,11 @@ class Redactor:
 
     def name(self, text: str) -> str:
         """A text with every word that has one replaced by its pseudonym."""
-        return _WORD.sub(lambda match: self._words.get(match[0], match[0]), text)
+        found = self._texts.get(text)
+        if found is None:
+            found = _WORD.sub(lambda match: self._words.get(match[0], match[0]), text)
+            self._texts[text] = found
+        return found
 
     @property
     def words(self) -> Mapping[str, str]:

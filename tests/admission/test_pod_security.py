@@ -1,4 +1,4 @@
-"""Pod Security refuses, warns and records as the namespace's labels say, in Kubernetes' own words."""
+"""Pod Security refuses, warns and records as the namespace's labels say, in Kubernetes' words."""
 
 from __future__ import annotations
 

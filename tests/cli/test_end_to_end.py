@@ -191,14 +191,18 @@ def test_a_reader_that_leaves_early_changes_no_exit_code(there: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_a_full_disk_is_one_error(there: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [["check", "ok.yaml", "--snapshot", "cluster"], ["--help"], ["version"], ["policy", "init"]],
+    ids=" ".join,
+)
+def test_a_full_disk_is_one_error(there: Path, words: list[str]) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("this system has no /dev/full")
     with full.open("w") as stream:
-        command = [*COMMAND, "check", "ok.yaml", "--snapshot", "cluster"]
         done = subprocess.run(
-            command,
+            [*COMMAND, *words],
             cwd=there,
             env=ENVIRONMENT,
             stdout=stream,

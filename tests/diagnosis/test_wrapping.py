@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from kubectl_gpuadmit.diagnosis import pasted
 from kubectl_gpuadmit.diagnosis.cause import Diagnosis
 from kubectl_gpuadmit.diagnosis.pasted import statements
 from kubectl_gpuadmit.diagnosis.reading import read
@@ -59,7 +60,11 @@ def test_words_wrapped_at_any_width_and_indented(text: str, width: int, indent: 
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(TEXTS), st.integers(4, 120))
 def test_lines_cut_within_words_at_any_width(text: str, width: int) -> None:
-    assert same(read("\n".join(hard(text, width)))) == same(read(text))
+    lines = list(hard(text, width))
+    # "resource: x" cut before its "source: x" leaves a line that is a field of an Event: nobody can
+    # tell the two apart
+    assume(not any(pasted._START.match(line) for line in lines[1:]))
+    assert same(read("\n".join(lines))) == same(read(text))
 
 
 @settings(max_examples=200, deadline=None)

@@ -206,7 +206,7 @@ def preemption(case: Json, referee: Json) -> list[str]:
     return found
 
 
-# -- pod security -------------------------------------------------------------------------------------
+# -- pod security ----------------------------------------------------------------------------------
 
 
 def podsecurity(case: Json, referee: Json) -> list[str]:

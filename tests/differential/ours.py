@@ -300,11 +300,11 @@ def preempted(case: Json) -> Json:
     }
 
 
-# -- pod security -----------------------------------------------------------------------------------------
+# -- pod security ----------------------------------------------------------------------------------
 
 
 def podsecurity(case: Json) -> Json:
-    """For the pod and for a Deployment of it: what is refused, warned of and put into the audit log.
+    """For the pod and a Deployment of it: what is refused, warned of and put into the audit log.
 
     Findings of several modes that ask the same are one finding of ours; they are told apart again.
     """

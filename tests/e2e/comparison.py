@@ -22,6 +22,7 @@ from kubectl_gpuadmit.engine import APPLIED, evaluate
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.decode import convert, decode_bulk
 from kubectl_gpuadmit.kube.manifests import Document, read_documents
+from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload, expand
 from kubectl_gpuadmit.placement.place import Placed, place
@@ -209,7 +210,7 @@ TOPOLOGY = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/reg
 
 def defaulting_differences(ours: Pod, stored: Json) -> Iterable[str]:
     """Fields that we read and that the API server has set otherwise."""
-    here, there = comparable(ours), comparable(convert(stored, Pod))
+    here, there = comparable(ours), comparable(convert(stored, NewPod))
     if ours.spec.nodeName:  # PodTopologyLabels copies the node's; no rule of ours reads a pod's
         there["labels"] = {k: v for k, v in there["labels"].items() if k not in TOPOLOGY}
     for part in ("spec", "labels", "annotations"):

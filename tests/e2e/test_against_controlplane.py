@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from _pytest.mark.structures import ParameterSet
 
 from tests.controlplane.bed import ControlPlane
 from tests.controlplane.loading import load, read
@@ -31,15 +30,7 @@ CASES = Path(__file__).parent / "cases"
 FILES = [*sorted((EXAMPLES / "workloads").iterdir()), *sorted(CASES.iterdir())]
 
 
-PENDING = {"pod-security": "PodSecurity levels are not judged yet"}
-
-
-def parameter(file: Path) -> ParameterSet:
-    marks = [pytest.mark.xfail(reason=PENDING[file.stem])] if file.stem in PENDING else []
-    return pytest.param(file, marks=marks, id=file.stem)
-
-
-@pytest.mark.parametrize("file", [parameter(file) for file in FILES])
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_control_plane_does_what_we_say(
     file: Path, loaded: tuple[ControlPlane, Baseline]
 ) -> None:

@@ -77,5 +77,5 @@ def test_a_node_that_is_not_there_is_never() -> None:
     answer = placed(cluster(node("a")), pod(nodeName="gone"))
     assert (answer.placement, [f.reason for f in answer.findings]) == (
         "never",
-        ["placement/node-name"],
+        ["placement/no-such-node"],
     )

@@ -49,9 +49,9 @@ def test_kubectl_runs_the_plugin_and_names_it_as_typed(clone: Path) -> None:
 
 @with_kubectl
 def test_kubectl_hands_on_arguments_and_exit_codes(clone: Path) -> None:
-    done = call("kubectl", "gpu-admit", "explain", "-f", "a b.yaml", path=beside(clone))
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr.startswith("error: without --snapshot")
+    done = call("kubectl", "gpu-admit", "check", "a b.yaml", "--snapshot", "s", path=beside(clone))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: a b.yaml: no such file")
 
 
 @with_kubectl
@@ -78,6 +78,7 @@ def test_kubectl_completes_the_plugin(clone: Path) -> None:
         (["policy", ""], ["lint", "init", "schema"], ":4"),
         (["explain", "-o", ""], ["table", "json", "yaml", "sarif", "junit", "markdown"], ":4"),
         (["explain", "--no"], ["--nodes", "--now", "--no-remedies"], ":4"),
+        (["explain", "--rule", "quota/"], ["quota/dead-key", "quota/unused-key"], ":4"),
         (["explain", "-f", ""], [], ":0"),
         (["check", "--snapshot", "ex"], [], ":0"),
         (["check", "mani"], [], ":0"),

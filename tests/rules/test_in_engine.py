@@ -51,7 +51,7 @@ def judged(manifest: str, *objects: dict[str, Any]) -> Verdict:
     cluster: list[KubeObject] = [decoded(data) for data in objects]
     report = evaluate(
         read_documents(manifest.encode(), "m.yaml"),
-        Cluster.of(cluster, known=("Pod", "Node", "Namespace")),
+        Cluster.of(cluster, known=("Pod", "Node", "Namespace", "ResourceQuota")),
         load_policy(POLICY.encode(), "p.yaml"),
         now=NOW,
         source=Source("none", ""),

@@ -60,7 +60,7 @@ def cluster(items: list[dict[str, Any]], known: list[str]) -> Cluster:
     """As it is read back from a file."""
     listed = {"apiVersion": "v1", "kind": "List", "items": items}
     objects = decode_bulk(msgspec.json.encode(listed), "test")[0] if items else []
-    return Cluster.of(objects, known)
+    return Cluster.restored(objects, known) if known else Cluster.of(objects)
 
 
 def documents(path: Path) -> list[Document]:

@@ -27,8 +27,8 @@ __all__ = ["REASONS", "check", "levels", "text"]
 REASONS = {
     "pod-security/violates": "The pod breaks the Pod Security level that its namespace enforces, so"
     " the API server refuses it; its Deployment or Job is accepted and never gets pods. Set the"
-    " fields that the text names, or use a namespace of a lower level. Device plugins, drivers and DRA"
-    " plugins need host paths and privileges: their namespace has to enforce privileged.",
+    " fields that the text names, or use a namespace of a lower level. Device plugins, drivers and"
+    " DRA plugins need host paths and privileges: their namespace has to enforce privileged.",
     "pod-security/would-warn": "The pod breaks the Pod Security level of which its namespace only"
     " warns. It is created; set the fields that the text names before the level is enforced.",
     "pod-security/would-audit": "The pod breaks the Pod Security level that its namespace only"

@@ -129,7 +129,8 @@ def cron_job(reading: Reading) -> None:
     if reading.text("/spec/concurrencyPolicy") in ("", "Allow"):
         reading.note(
             "spec/overlapping-runs",
-            f"runs may overlap (concurrencyPolicy Allow): judged for one run of {pods} pods",
+            f"runs may overlap (concurrencyPolicy Allow): judged for one run of {pods} "
+            f"pod{'' if pods == 1 else 's'}",
             "/spec/concurrencyPolicy",
             level="audit",
         )

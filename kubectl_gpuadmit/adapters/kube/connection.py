@@ -1,0 +1,407 @@
+"""One API server as one user: kubeconfig, credentials, requests with bounded retries; raw replies.
+
+Rules of this module
+1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec
+   and OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
+2. A request is asked again only where that cannot do harm: reads, and dry runs.
+3. Waits are bounded: ``MAX_WAIT`` seconds over all retries of a request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from msgspec import Struct
+
+from kubectl_gpuadmit.adapters.kube.faults import BUSY, HttpStatus, error_of
+from kubectl_gpuadmit.errors import BadInput, Unanswerable
+
+ATTEMPTS = 4
+MAX_WAIT = 20.0
+"""Seconds that all retries of one request may wait together."""
+
+READ_SECONDS = 60.0
+"""How long an answer may pause where --request-timeout says nothing: a half-dead connection must
+not hold us for ever."""
+
+CONNECT_SECONDS = 10.0
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """How to reach a cluster, as kubectl's own flags say it; '' means the kubeconfig's."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    cluster: str = ""
+    user: str = ""
+    as_user: str = ""
+    as_groups: tuple[str, ...] = ()
+    request_timeout: float | None = None
+    """Seconds; None for the default, 0 for no limit."""
+
+
+class Reply(Struct, frozen=True):
+    """What came back with a 2xx status."""
+
+    body: bytes
+    warnings: tuple[str, ...] = ()
+    """Texts of ``Warning`` headers."""
+
+
+class Connection:
+    """Asks one API server. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        configuration: Any,
+        *,
+        name: str,
+        namespace: str,
+        access: Access,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        from kubernetes.client import ApiClient
+
+        self.name = name
+        """The context, by which people know the cluster."""
+        self.namespace = namespace
+        """The context's namespace."""
+        self._configuration = configuration
+        self._host = str(configuration.host).rstrip("/")
+        self._pool = ApiClient(configuration).rest_client.pool_manager
+        self._access = access
+        self._sleep = sleep
+        self._lock = threading.Lock()
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, *, accept: str = "") -> Reply:
+        """The reply to a GET. Raises HttpStatus, or Unanswerable for what is no answer at all."""
+        return self._request("GET", path, query or {}, accept=accept)
+
+    def dry_run(self, path: str, body: bytes) -> Reply:
+        """The reply to a POST with ``dryRun=All``: nothing is stored. Raises as ``get`` does."""
+        query = {"dryRun": "All", "fieldManager": "kubectl-gpu-admit"}
+        return self._request("POST", path, query, body=body)
+
+    def fail(self, problem: HttpStatus) -> Unanswerable:
+        """The error that ends the call because of this status."""
+        if problem.status == 401:
+            expired = _expired_certificate(self._configuration.cert_file)
+            if expired is not None:
+                return Unanswerable(
+                    "certificate-expired",
+                    f"your client certificate ran out on {expired:%Y-%m-%d %H:%M} UTC",
+                    hint="get a new kubeconfig from who runs the cluster",
+                )
+        error = error_of(problem, host=self._host)
+        assert error is not None, "every status is in the table"
+        return error
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        body: bytes | None = None,
+        accept: str = "",
+    ) -> Reply:
+        url = f"{self._host}{path}" + (f"?{urlencode(query)}" if query else "")
+        waited = 0.0
+        for attempt in range(1, ATTEMPTS + 1):
+            pause = float(2 ** (attempt - 1)) / 2
+            last = attempt == ATTEMPTS
+            try:
+                return self._once(method, url, body=body, accept=accept)
+            except HttpStatus as problem:
+                problem.what = path
+                if problem.status not in BUSY or last or (body and problem.status != 429):
+                    raise
+                if problem.status != 429 and problem.retry_after is None and attempt > 1:
+                    raise
+                pause = problem.retry_after if problem.retry_after is not None else pause
+                if waited + pause > MAX_WAIT:
+                    raise
+            except Unanswerable as problem:
+                if problem.ref != "connection-broken" or attempt > 2:
+                    raise
+            self._sleep(pause)
+            waited += pause
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(self, method: str, url: str, *, body: bytes | None, accept: str) -> Reply:
+        from urllib3.exceptions import HTTPError
+
+        try:
+            reply = self._pool.request(
+                method,
+                url,
+                body=body,
+                headers=self._headers(accept, body),
+                timeout=self._timeout(),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+            try:
+                content = reply.read()
+            finally:
+                reply.release_conn()
+        except (HTTPError, OSError) as problem:
+            error = error_of(problem, host=self._host)
+            if error is None:
+                raise Unanswerable(
+                    "unreachable",
+                    f"talking to {self._host} failed: {problem}",
+                    hint="kubectl cluster-info",
+                ) from problem
+            raise error from problem
+        if not 200 <= reply.status < 300:
+            raise HttpStatus(reply.status, content, reply.headers)
+        if not content.lstrip()[:1] == b"{":
+            raise Unanswerable(
+                "garbled-reply",
+                f"{self._host} answers, but not as an API server does",
+                hint="check server: in the kubeconfig; does a proxy ask for a login?",
+            )
+        warnings = reply.headers.getlist("Warning") if "Warning" in reply.headers else []
+        return Reply(content, tuple(_warning(text) for text in warnings))
+
+    def _timeout(self) -> Any:
+        from urllib3 import Timeout
+
+        given = self._access.request_timeout
+        if given is None:
+            return Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
+        return Timeout(connect=given or None, read=given or None)
+
+    def _headers(self, accept: str, body: bytes | None) -> Any:
+        from urllib3 import HTTPHeaderDict
+
+        headers = HTTPHeaderDict()
+        headers["Accept"] = accept or "application/json"
+        headers["Accept-Encoding"] = "gzip"
+        headers["User-Agent"] = "kubectl-gpu-admit"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        with self._lock:  # may run a plugin to renew a token
+            for setting in self._configuration.auth_settings().values():
+                if setting["value"]:
+                    headers[setting["key"]] = setting["value"]
+        if self._access.as_user:
+            headers["Impersonate-User"] = self._access.as_user
+        for group in self._access.as_groups:
+            headers.add("Impersonate-Group", group)
+        return headers
+
+
+def _warning(text: str) -> str:
+    found = re.match(r'\d+ \S+ "(.*)"', text)
+    return found[1].replace('\\"', '"') if found else text
+
+
+# -- kubeconfig ------------------------------------------------------------------------------------
+
+
+def connect(access: Access, *, sleep: Callable[[float], None] = time.sleep) -> Connection:
+    """The connection that the flags, ``KUBECONFIG`` and the kubeconfig say, as kubectl finds it.
+
+    Nothing is asked of the API server yet; exec and OIDC plugins run. Raises BadInput for a
+    kubeconfig that cannot be used, Unanswerable where there is none or credentials cannot be had.
+    """
+    from kubernetes.client import Configuration
+    from kubernetes.config.config_exception import ConfigException
+    from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+    files = access.kubeconfig or os.environ.get("KUBECONFIG", "") or "~/.kube/config"
+    found = [f for f in files.split(os.pathsep) if f and Path(f).expanduser().exists()]
+    if access.kubeconfig and not found:
+        raise BadInput(
+            "no-such-path",
+            "no such file or directory",
+            file=access.kubeconfig,
+            hint="check --kubeconfig",
+        )
+    configuration = Configuration()
+    configuration.connection_pool_maxsize = 16
+    if not found:
+        return _inside_a_pod(configuration, access, sleep)
+    try:
+        merged = KubeConfigMerger(files)
+        config = merged.config
+        context = _chosen(config, access, files)
+        loader = KubeConfigLoader(
+            config,
+            active_context=context["name"],
+            config_base_path=None,
+            config_persister=merged.save_changes,
+        )
+        with _captured() as said:
+            loader.load_and_set(configuration)
+    except BadInput:
+        raise
+    except ConfigException as problem:
+        raise BadInput(
+            "bad-kubeconfig",
+            f"the kubeconfig cannot be used: {problem}",
+            file=files,
+            hint="kubectl config view",
+        ) from problem
+    except Exception as problem:  # yaml's, binascii's, oauthlib's: whatever it stumbles over
+        first = str(problem).strip().partition("\n")[0]
+        raise BadInput(
+            "bad-kubeconfig",
+            f"the kubeconfig cannot be read: {first or type(problem).__name__}",
+            file=files,
+            hint="kubectl config view",
+        ) from problem
+    if said and not configuration.api_key and not configuration.cert_file:
+        raise Unanswerable(
+            "login-failed",
+            f"the login plugin of the kubeconfig failed: {said[-1]}",
+            hint="run kubectl auth whoami: does it log in?",
+        )
+    if not loader.__dict__.get("host"):
+        raise BadInput(
+            "bad-kubeconfig", "the cluster has no server:", file=files, hint="kubectl config view"
+        )
+    return Connection(
+        configuration,
+        name=context["shown"],
+        namespace=context["namespace"],
+        access=access,
+        sleep=sleep,
+    )
+
+
+def _chosen(config: Any, access: Access, files: str) -> dict[str, str]:
+    """The context to use; one of our own where --cluster or --user replaces a part of it."""
+    from kubernetes.config.kube_config import ConfigNode
+
+    if config is None:
+        raise BadInput("bad-kubeconfig", "is empty", file=files, hint="kubectl config view")
+    data = config.value
+    entries = {kind: _named(data.get(kind)) for kind in ("contexts", "clusters", "users")}
+    name = access.context or data.get("current-context") or ""
+    asked = (
+        ("context", name, "contexts"),
+        ("cluster", access.cluster, "clusters"),
+        ("user", access.user, "users"),
+    )
+    for what, wanted, kind in asked:
+        if wanted and wanted not in entries[kind]:
+            others = ", ".join(sorted(entries[kind])[:6]) or "none at all"
+            raise BadInput(
+                f"unknown-{what}",
+                f"the kubeconfig has no {what} {wanted}",
+                file=files,
+                hint=f"it has {others}",
+            )
+    if not name and not access.cluster:
+        raise Unanswerable(
+            "no-current-context",
+            "the kubeconfig has no current context",
+            file=files,
+            hint="--context NAME, or kubectl config use-context NAME",
+        )
+    context: dict[str, Any] = dict(_plain(entries["contexts"].get(name), "context"))
+    shown = name or access.cluster
+    if access.cluster or access.user:
+        context["cluster"] = access.cluster or context.get("cluster")
+        context["user"] = access.user or context.get("user")
+        name = f"{name} with our flags"
+        data["contexts"].append(
+            ConfigNode(files, {"name": name, "context": context}, files.split(os.pathsep)[0])
+        )
+    namespace = context.get("namespace")
+    return {"name": name, "shown": shown, "namespace": str(namespace or "default")}
+
+
+def _named(listed: Any) -> dict[str, Any]:
+    return {str(item["name"]): item for item in listed or () if "name" in item}
+
+
+def _plain(entry: Any, key: str) -> dict[str, Any]:
+    value = entry[key] if entry is not None and key in entry else {}
+    value = getattr(value, "value", value)
+    return value if isinstance(value, dict) else {}
+
+
+@contextlib.contextmanager
+def _captured() -> Iterator[list[str]]:
+    """What ``kubernetes`` logs of a failing plugin: it raises nothing, and stderr is ours."""
+    said: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(" ".join(record.getMessage().split())[:300])
+
+    root = logging.getLogger()
+    before, listener = root.handlers[:], Listener()
+    root.handlers[:] = [listener]
+    try:
+        yield said
+    finally:
+        root.handlers[:] = before
+
+
+def _inside_a_pod(configuration: Any, access: Access, sleep: Callable[[float], None]) -> Connection:
+    from kubernetes.config.config_exception import ConfigException
+    from kubernetes.config.incluster_config import load_incluster_config
+
+    try:
+        load_incluster_config(client_configuration=configuration)
+    except ConfigException:
+        raise Unanswerable(
+            "no-kubeconfig",
+            "there is no kubeconfig, and no snapshot was named",
+            hint="--kubeconfig FILE, or KUBECONFIG, or --snapshot PATH",
+        ) from None
+    account = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+    namespace = account.read_text("utf-8").strip() if account.is_file() else "default"
+    return Connection(
+        configuration, name="in-cluster", namespace=namespace, access=access, sleep=sleep
+    )
+
+
+_VALIDITY = re.compile(
+    rb"\x30[\x1e\x20\x22](?:\x17\x0d\d{12}Z|\x18\x0f\d{14}Z)(?:\x17\x0d(\d{12})Z|\x18\x0f(\d{14})Z)"
+)
+
+
+def _expired_certificate(file: str | None) -> dt.datetime | None:
+    """When the first certificate of a PEM file ended, None if it is still good or cannot be read.
+
+    Reads the ``Validity`` of X.509 alone, which is two times in a row.
+    """
+    import ssl
+
+    try:
+        pem = Path(file or "").read_text("ascii")
+        start = pem.index("-----BEGIN CERTIFICATE-----")
+        end = pem.index("-----END CERTIFICATE-----", start) + len("-----END CERTIFICATE-----")
+        der = ssl.PEM_cert_to_DER_cert(pem[start:end])
+    except (OSError, ValueError):
+        return None
+    found = _VALIDITY.search(der)
+    if found is None:
+        return None
+    short, long = found[1], found[2]
+    text = (short or long).decode()
+    if short:
+        text = ("19" if text[0] >= "5" else "20") + text
+    ends = dt.datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=dt.UTC)
+    return ends if ends < dt.datetime.now(dt.UTC) else None

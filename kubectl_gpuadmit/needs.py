@@ -1,0 +1,119 @@
+"""Which objects of a cluster a question needs; reads none of them.
+
+A live cluster holds far more than one verdict reads: this names the kinds, and for kinds that
+live in namespaces, which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.workloads import Workload
+from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.rule import Rule
+
+ADMISSION_CONFIGURATION = (
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+)
+
+LIVING_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+"""Finished pods hold nothing, and are often the most."""
+
+
+class Need(Struct, frozen=True):
+    """One kind. ``namespaces`` None: all of them, or a kind that lives in none."""
+
+    kind: str
+    namespaces: tuple[str, ...] | None = None
+    fields: str = ""
+    """A field selector."""
+
+
+EVERYTHING = (
+    Need("Pod", fields=LIVING_PODS),
+    *(
+        Need(kind)
+        for kind in (
+            *("Node", "Namespace", "ResourceQuota", "LimitRange", "ServiceAccount"),
+            *("PriorityClass", "PodDisruptionBudget", "RuntimeClass", "Job"),
+            *("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode"),
+            *("CSIDriver", "CSIStorageCapacity", "DeviceClass", "ResourceSlice"),
+            *("ResourceClaim", "ResourceClaimTemplate", *ADMISSION_CONFIGURATION),
+        )
+    ),
+)
+"""What any question may need: for a snapshot."""
+
+
+def needs(
+    workloads: Iterable[Workload], policy: Policy, rules: Mapping[str, Rule]
+) -> tuple[Need, ...]:
+    """What judging ``workloads`` reads, in a fixed order.
+
+    Always: nodes and the pods on them, what admission looks at in the workloads' namespaces, what
+    preemption weighs. Volumes, claims, runtime classes and controllers only where a pod or rule
+    wants them.
+    """
+    listed = list(workloads)
+    pods = [group.pod for one in listed for group in one.groups]
+    homes = tuple(sorted({one.ref.namespace or "default" for one in listed}))
+    found = [
+        Need("Pod", fields=LIVING_PODS),
+        Need("Node"),
+        Need("Namespace"),
+        Need("ResourceQuota", homes),
+        Need("LimitRange", homes),
+        Need("ServiceAccount", homes),
+        Need("PriorityClass"),
+        Need("PodDisruptionBudget"),
+        Need("DeviceClass"),
+        *(Need(kind) for kind in ADMISSION_CONFIGURATION),
+    ]
+    if any(pod.spec.runtimeClassName for pod in pods):
+        found.append(Need("RuntimeClass"))
+    if any(map(_has_volumes, pods)):
+        found += [
+            Need(kind)
+            for kind in (
+                "PersistentVolumeClaim",
+                "PersistentVolume",
+                "StorageClass",
+                "CSINode",
+                "CSIDriver",
+                "CSIStorageCapacity",
+            )
+        ]
+    if any(pod.spec.resourceClaims for pod in pods):
+        found += [
+            Need("ResourceClaim"),
+            Need("ResourceClaimTemplate", homes),
+            Need("ResourceSlice"),
+        ]
+    if any(one.ref.kind == "TrainJob" for one in listed):
+        found += [Need("TrainingRuntime", homes), Need("ClusterTrainingRuntime")]
+    asked = [rule for rule in rules.values() if _is_on(rule, policy, homes)]
+    if any(rule.family == "ephemeral" for rule in asked):
+        found.append(Need("Job"))
+    there = {need.kind for need in found}
+    found += [
+        Need(kind)
+        for kind in sorted({kind for rule in asked for kind in rule.needs} - there)
+        if kind != "GpuPoolHistory"
+    ]
+    return tuple(found)
+
+
+def _has_volumes(pod: Pod) -> bool:
+    return any(v.persistentVolumeClaim or v.ephemeral for v in pod.spec.volumes or ())
+
+
+def _is_on(rule: Rule, policy: Policy, homes: Iterable[str]) -> bool:
+    return any(policy.level(rule.name, namespace=home, pool="") != "off" for home in homes)
