@@ -160,13 +160,22 @@ def test_without_an_index_only_the_newest_files_age_is_known(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["s.json", "s.json.zst"])
 def test_what_is_saved_is_what_is_loaded(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    save_snapshot(path, [NODE, POD, WIDGET], as_of=AT, kinds=["ResourceQuota"])
+    save_snapshot(path, [NODE, POD, WIDGET], as_of=AT)
     snapshot = load_snapshot(str(path))
     assert (held(snapshot), snapshot.as_of) == (ALL, AT)
-    kinds = ("Node", "Pod", "Widget", "ResourceQuota", "LimitRange", "List")
-    assert [k for k in kinds if snapshot.cluster.knows(k)] == list(kinds[:4])
+    kinds = ("Node", "Pod", "Widget", "ResourceQuota", "List", "Snapshot")
+    assert [k for k in kinds if snapshot.cluster.knows(k)] == ["Node", "Pod", "Widget"]
     widget = snapshot.cluster.get("Widget", "team", "w")
     assert getattr(widget, "document", None) == WIDGET
+
+
+def test_kinds_that_are_named_are_known_and_others_were_read_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    save_snapshot(path, [NODE, POD], as_of=AT, kinds=["Node", "ResourceQuota"])
+    snapshot = load_snapshot(str(path))
+    assert held(snapshot) == {"Node": ["/n0"], "Pod": ["team/p"]}
+    known = [k for k in ("Node", "Pod", "ResourceQuota") if snapshot.cluster.knows(k)]
+    assert known == ["Node", "ResourceQuota"]
 
 
 @pytest.mark.parametrize("name", ["s.json", "s.json.zst"])
