@@ -197,7 +197,12 @@ def _files(path: Path) -> list[Path]:
 def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
     raw = read_packed(file)
     name = str(file)
-    objects, known = decode_bulk(raw, name)
+    try:
+        objects, known = decode_bulk(raw, name)
+    except BadManifest as problem:
+        if b"apiVersion" not in raw:  # what describe, --show-labels or a table prints
+            problem.hint = "a snapshot is API objects: kubectl get nodes,pods -A -o json > FILE"
+        raise
     if not objects:
         known = known | _kind_of_empty_file(file)
     return objects, known
