@@ -29,7 +29,7 @@ from msgspec import Struct
 from kubectl_gpuadmit.adapters.files import MAX_BYTES, SUFFIXES, read_file
 from kubectl_gpuadmit.adapters.writing import write_whole
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.errors import BadSnapshot
+from kubectl_gpuadmit.errors import BadManifest, BadSnapshot
 from kubectl_gpuadmit.kube.decode import decode_bulk, kind_name
 from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject
 
