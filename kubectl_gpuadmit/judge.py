@@ -7,30 +7,26 @@ through the API server's own mutators again: they are re-run after a webhook tha
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, overload
 
-from msgspec import Struct, convert, structs
+from msgspec import Struct, structs
 from msgspec.json import encode
 
-from kubectl_gpuadmit import occupants
+from kubectl_gpuadmit import asking, occupants, templates
 from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.admission.quota import Ledger
+from kubectl_gpuadmit.asking import Terms
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.gpus import pod_gpus
-from kubectl_gpuadmit.kube.new_pods import NewPod
-from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.objects import OwnerReference, Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.placement import daemons
 from kubectl_gpuadmit.placement.place import Placed, place
-from kubectl_gpuadmit.policy import Policy
-from kubectl_gpuadmit.rule import Ask, Found, Rule
 from kubectl_gpuadmit.verdict import (
     Admission,
     Finding,
-    Level,
     Mutation,
     Placement,
     PodPlace,
@@ -39,8 +35,13 @@ from kubectl_gpuadmit.verdict import (
 )
 from kubectl_gpuadmit.verdict import Group as Share
 
+__all__ = ["GRAVEST_PLACEMENT", "PENDING_KEPT", "State", "Terms", "judge"]
+
 PENDING_KEPT = 2_000
 """Pods that wait are kept as objects up to this number a group; no rule has a higher limit."""
+
+Mates = tuple[tuple[Pod, int], ...]
+"""Pods of a workload's other groups, with their numbers."""
 
 GRAVEST_PLACEMENT: tuple[Placement, ...] = ("never", "waits", "unknown", "fits")
 
@@ -53,17 +54,6 @@ class State(Struct, frozen=True):
 
     def fork(self) -> State:
         return State(self.cluster.fork(), self.ledger.fork())
-
-
-class Terms(Struct, frozen=True):
-    """What does not change during a run."""
-
-    policy: Policy
-    now: dt.datetime
-    rules: tuple[Rule, ...]
-    """Every rule that is asked, in the order of asking."""
-    kubernetes: str = "1.37"
-    """Version of the API server whose defaults are applied."""
 
 
 class PodNames(Sequence[str]):
@@ -85,6 +75,28 @@ class PodNames(Sequence[str]):
             return [self._group.name(number) for number in range(self._count)[index]]
         return self._group.name(range(self._count)[index])
 
+    def first(self, count: int) -> PodNames:
+        """The names of the first ``count`` pods, of no more than there are."""
+        return PodNames(self._group, min(count, self._count))
+
+
+def _names(group: PodGroup, count: int, cluster: Cluster, kind: str) -> PodNames:
+    """Names that no other pod has: what is placed is kept by its name.
+
+    Of drawn names only the beginning is known, and a Job may begin as a Deployment does.
+    """
+    pod = group.pod
+    generate = pod.metadata.generateName or ""
+    if group.names or pod.name or cluster.get("Pod", pod.namespace, f"{generate}0") is None:
+        return PodNames(group, count)
+    for number in itertools.count(2):
+        prefix = f"{generate}{kind.lower()}-{number}-"
+        if cluster.get("Pod", pod.namespace, f"{prefix}0") is None:
+            break
+    metadata = structs.replace(pod.metadata, generateName=prefix)
+    renamed = structs.replace(group, pod=structs.replace(pod, metadata=metadata))
+    return PodNames(renamed, count)
+
 
 class _Group(Struct):
     """What became of one pod group."""
@@ -99,6 +111,8 @@ class _Group(Struct):
     mutations: list[Mutation]
     ops: list[dict[str, Any]]
     names: PodNames
+    pod: Pod
+    """One of them, as it would be stored."""
     after: Cluster
     """The cluster with those pods of the group placed that are admitted and find a node."""
 
@@ -106,7 +120,7 @@ class _Group(Struct):
 def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, State]:
     """The verdict on ``workload``, and the state that later workloads of the run meet."""
     state = before.fork()
-    findings = [_levelled(f, terms, workload, pool="") for f in workload.findings]
+    findings = [f for told in workload.findings for f in asking.levelled(told, terms, workload)]
     unknowns = list(workload.unknowns)
 
     running = occupants.replaced_by(workload, state.cluster)
@@ -124,17 +138,32 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
     for group in workload.groups:
         if group.count == 0:
             continue
-        one = _judge_group(workload, group, state, terms, refused=refused, running=running)
+        mates = tuple((one.pod, one.pods) for one in groups)
+        one = _judge_group(
+            workload, group, state, terms, refused=refused, running=running, mates=mates
+        )
         groups.append(one)
         state = State(one.after, state.ledger)
 
     findings += [f for one in groups for f in one.findings]
     unknowns += [u for one in groups for u in one.unknowns]
     verdict = _verdict(workload, groups, _unique(findings), _unique(unknowns))
-    all_or_nothing = workload.gang and (
-        verdict.admission == "denied" or verdict.placement != "fits"
-    )
-    return verdict, before if all_or_nothing else state
+    return verdict, state if _takes_effect(workload, groups, running, refused=refused) else before
+
+
+def _takes_effect(
+    workload: Workload, groups: list[_Group], running: tuple[Pod, ...], *, refused: bool
+) -> bool:
+    """Whether anything of the workload is left for those after it to meet.
+
+    Not where the object itself is refused, where a gang is not complete, or where running pods stay
+    because none of those that should replace them is let in.
+    """
+    if refused:
+        return False
+    if workload.gang:
+        return all(one.pods == one.admitted == len(one.placed.places) for one in groups)
+    return not running or not groups or any(one.admitted for one in groups)
 
 
 def _created(workload: Workload, cluster: Cluster, running: tuple[Pod, ...]) -> dict[str, int]:
@@ -153,268 +182,173 @@ def _judge_group(
     *,
     refused: bool,
     running: tuple[Pod, ...],
+    mates: Mates,
 ) -> _Group:
     cluster = state.cluster
-    findings: list[Finding] = []
-    unknowns: list[Unknown] = []
-    mutations: list[Mutation] = []
-    ops: list[dict[str, Any]] = []
-    of_rules: list[Finding] = []
-    template = group.template
-
-    first = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes)
-    pod = first.pod
-    ask = _ask(workload, group, pod, terms, running)
-    for rule in _of_stage("mutate", terms):
-        for found in _asked(rule, ask, cluster, terms):
-            name = found.rule or rule.name
-            level = terms.policy.level(name, namespace=ask.namespace, pool=ask.pool)
-            match found:
-                case _ if level == "off":
-                    continue  # an entry of its own level within a rule that is on
-                case Mutation():
-                    change = structs.replace(
-                        found,
-                        rule=name,
-                        level=level,
-                        at="" if group.pointer == "-" else group.pointer,
-                        before=_before(template, found.ops),
-                    )
-                    mutations.append(change)
-                    if level == "deny":
-                        template = _patched(template, change.ops)
-                        ops += change.ops
-                        group = structs.replace(
-                            group, template=template, pod=_decoded(template, group.pod)
-                        )
-                case Finding():
-                    of_rules.append(_stamped(found, rule, level, terms, ask))
-                case Unknown():
-                    unknowns.append(_unknown(found, rule, terms))
-        if group is not ask.group:  # the next rule sees what this one has made of the pod
-            pod = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes).pod
-            ask = structs.replace(ask, group=group, pod=pod)
-    if ops:
-        first = chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes)
-        pod = first.pod
-    findings += first.findings
-    unknowns += first.unknowns
-
+    changed = _mutated(workload, group, cluster, terms, running)
+    group, pod = changed.group, changed.stored.pod
     second = chain.validate(pod, cluster, owner=workload.ref.kind, kubernetes=terms.kubernetes)
-    findings += second.findings
-    unknowns += second.unknowns
+    findings = [*changed.stored.findings, *second.findings]
+    unknowns = [*changed.unknowns, *changed.stored.unknowns, *second.unknowns]
+    of_rules = [*changed.findings]
+    ask = asking.about(workload, group, pod, terms, running)
+    for rule in terms.of_stage("validate"):
+        for found in asking.asked(rule, ask, cluster, terms):
+            if isinstance(found, Finding):
+                of_rules.append(found)
+            elif isinstance(found, Unknown):
+                unknowns.append(found)
 
-    ask = _ask(workload, group, pod, terms, running)
-    for rule in _of_stage("validate", terms):
-        for found in _asked(rule, ask, cluster, terms):
-            name = found.rule or rule.name
-            level = terms.policy.level(name, namespace=ask.namespace, pool=ask.pool)
-            match found:
-                case _ if level == "off":
-                    continue
-                case Finding():
-                    of_rules.append(_stamped(found, rule, level, terms, ask))
-                case Unknown():
-                    unknowns.append(_unknown(found, rule, terms))
-                case Mutation():
-                    raise TypeError(f"rule {rule.name} validates, yet wants to change the pod")
-
-    count = group.count
+    most = len(cluster.nodes) if group.scheduled_by_daemonset else group.count
+    names = _names(group, most, cluster, workload.ref.kind)
+    asking_pod = _owned(pod, workload)
+    placed = _place(cluster, asking_pod, names, workload, group, terms, mates)
     if group.scheduled_by_daemonset:
-        placed = daemons.place_on_each(
-            cluster,
-            pod,
-            now=terms.now,
-            decided_by=workload.queue,
-            ttl_annotations=terms.policy.ttl_annotations,
-            kubernetes=terms.kubernetes,
-        )
-        count = placed.asked
-    names = PodNames(group, count)
-    admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else count
+        names = names.first(placed.asked)
+    admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else len(names)
     after_rules: list[Finding] = []  # in the API server's order: quota last, then the scheduler
     if admitted:
-        admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, count)
+        admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, admitted)
         after_rules += over
         unknowns += unsure
-    if not group.scheduled_by_daemonset:
-        placed = _place(cluster, pod, names, workload, terms)
     after = placed.cluster
     if admitted == 0:
         after = cluster
     elif admitted < len(placed.places):
-        after = _place(cluster, pod, PodNames(group, admitted), workload, terms).cluster
+        after = _place(
+            cluster, asking_pod, names.first(admitted), workload, group, terms, mates
+        ).cluster
     else:
-        _leave_pending(after, pod, names, len(placed.places), admitted)
+        _leave_pending(after, asking_pod, names, len(placed.places), admitted)
     after_rules += placed.findings
     unknowns += placed.unknowns
     return _Group(
         role=group.role,
-        pods=count,
+        pods=len(names),
         admitted=admitted,
         placed=placed,
-        gpus={name: n * count for name, n in pod_gpus(pod).items()},
+        gpus={name: n * len(names) for name, n in pod_gpus(pod).items()},
         findings=[
-            *(_rooted(f, group) for f in findings),
+            *(templates.rooted(f, group) for f in findings),
             *of_rules,
-            *(_rooted(f, group) for f in after_rules),
+            *(templates.rooted(f, group) for f in after_rules),
         ],
         unknowns=unknowns,
-        mutations=mutations,
-        ops=ops,
+        mutations=changed.mutations,
+        ops=changed.ops,
         names=names,
+        pod=asking_pod,
         after=after,
     )
 
 
+class _Changed(Struct):
+    """A group after every mutating rule, and what those rules had to say."""
+
+    group: PodGroup
+    stored: chain.Admitted
+    findings: list[Finding]
+    unknowns: list[Unknown]
+    mutations: list[Mutation]
+    ops: list[dict[str, Any]]
+
+
+def _mutated(
+    workload: Workload,
+    group: PodGroup,
+    cluster: Cluster,
+    terms: Terms,
+    running: tuple[Pod, ...],
+) -> _Changed:
+    """Asks the mutating rules one after another: each sees what those before it made of the pod."""
+    now = _Changed(
+        group, chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes), [], [], [], []
+    )
+    for rule in terms.of_stage("mutate"):
+        ask = asking.about(workload, now.group, now.stored.pod, terms, running)
+        for found in asking.asked(rule, ask, cluster, terms):
+            match found:
+                case Mutation():
+                    _change(now, found, terms)
+                case Finding():
+                    now.findings.append(found)
+                case Unknown():
+                    now.unknowns.append(found)
+        if now.group is not ask.group:
+            now.stored = chain.mutate(now.group.pod, cluster, kubernetes=terms.kubernetes)
+    return now
+
+
+def _change(now: _Changed, found: Mutation, terms: Terms) -> None:
+    """Applies one mutation, or only notes it where its level is lower than ``deny``."""
+    group = now.group
+    at = "" if group.pointer == "-" else group.pointer
+    try:
+        after = templates.patched(group, found.ops)
+    except templates.NotApplicable as problem:
+        missing = f"its change does not apply to the pod template: {problem}"
+        now.unknowns.append(asking.unsure(found.rule, missing, terms))
+        return
+    before = templates.present(group.template, found.ops)
+    now.mutations.append(structs.replace(found, at=at, before=before))
+    if found.level == "deny":
+        now.group = after
+        now.ops += found.ops
+
+
+def _owned(pod: Pod, workload: Workload) -> Pod:
+    """The pod as its workload's own: the same object later in the run replaces it."""
+    ref = workload.ref
+    if ref.kind == "Pod":
+        return pod
+    owner = OwnerReference(ref.apiVersion, ref.kind, ref.name, controller=True)
+    return structs.replace(pod, metadata=structs.replace(pod.metadata, ownerReferences=(owner,)))
+
+
 def _leave_pending(cluster: Cluster, pod: Pod, names: PodNames, placed: int, admitted: int) -> None:
     """Admitted pods that find no node stay behind: they count for whoever asks how many wait."""
+    if pod.spec.nodeName:
+        return  # no scheduler holds it: the kubelet of that node fails it
     for number in range(placed, min(admitted, placed + PENDING_KEPT)):
         metadata = structs.replace(pod.metadata, name=names[number])
         cluster.apply(structs.replace(pod, metadata=metadata))
 
 
-def _place(cluster: Cluster, pod: Pod, names: PodNames, workload: Workload, terms: Terms) -> Placed:
+def _place(
+    cluster: Cluster,
+    pod: Pod,
+    names: PodNames,
+    workload: Workload,
+    group: PodGroup,
+    terms: Terms,
+    mates: Mates,
+) -> Placed:
+    """As many pods as there are names; of a DaemonSet one for each of its nodes at most."""
+    if group.scheduled_by_daemonset:
+        return daemons.place_on_each(
+            cluster,
+            pod,
+            names=names,
+            now=terms.now,
+            decided_by=workload.queue,
+            ttl_annotations=terms.policy.ttl_annotations,
+            kubernetes=terms.kubernetes,
+        )
     return place(
         cluster,
         pod,
         len(names),
-        now=terms.now,
         names=names,
+        now=terms.now,
         decided_by=workload.queue,
         ttl_annotations=terms.policy.ttl_annotations,
+        mates=mates,
         kubernetes=terms.kubernetes,
     )
 
 
-def _of_stage(stage: str, terms: Terms) -> Iterator[Rule]:
-    return (rule for rule in terms.rules if rule.stage == stage)
-
-
-def _asked(rule: Rule, ask: Ask, cluster: Cluster, terms: Terms) -> Iterator[Found]:
-    """What one rule found. A rule that raises is unknown, and takes nobody with it."""
-    if terms.policy.level(rule.name, namespace=ask.namespace, pool=ask.pool) == "off":
-        return
-    missing = sorted(kind for kind in rule.needs if not cluster.knows(kind))
-    if missing:
-        kinds = ",".join(kind.lower() + "s" for kind in missing)
-        yield Unknown(
-            rule=rule.name,
-            missing=f"{', '.join(missing)} objects: not in the source",
-            hint=f"kubectl get {kinds} -A -o json",
-        )
-        return
-    try:
-        yield from rule.ask(ask, cluster, terms.policy.settings(rule.name))
-    except Exception as problem:  # the one broad except: see architecture, "our program failed"
-        yield Unknown(rule=rule.name, missing=f"the rule raised {problem!r}")
-
-
-def _ask(
-    workload: Workload, group: PodGroup, pod: Pod, terms: Terms, running: tuple[Pod, ...]
-) -> Ask:
-    return Ask(
-        workload=workload,
-        group=group,
-        pod=pod,
-        namespace=workload.ref.namespace,
-        now=terms.now,
-        policy=terms.policy,
-        pool=terms.policy.pool_of_pod(pod),
-        running=running,
-    )
-
-
-def _stamped(found: Finding, rule: Rule, level: Level, terms: Terms, ask: Ask) -> Finding:
-    name = found.rule or rule.name
-    stamped = structs.replace(found, rule=name, level=level, fidelity=rule.fidelity)
-    return _excepted(stamped, terms, ask.workload, ask.pod.labels)
-
-
-def _levelled(found: Finding, terms: Terms, workload: Workload, *, pool: str) -> Finding:
-    """Findings of the expansion carry the name of the rule whose level they take, if any."""
-    if not found.rule:
-        return found
-    level = terms.policy.level(
-        found.rule, namespace=workload.ref.namespace, pool=pool, default=found.level
-    )
-    return _excepted(structs.replace(found, level=level), terms, workload, {})
-
-
-def _excepted(
-    found: Finding, terms: Terms, workload: Workload, pod_labels: Mapping[str, str]
-) -> Finding:
-    """An exception in force turns a refusal into a record; it never hides it."""
-    if found.level not in ("warn", "deny"):
-        return found
-    metadata = workload.manifest.get("metadata")
-    own = metadata.get("labels") if isinstance(metadata, dict) else None
-    granted = terms.policy.exception_for(
-        found.rule, found.reason, workload.ref, terms.now, labels={**pod_labels, **(own or {})}
-    )
-    if granted is None:
-        return found
-    until = times.stamp(granted.expires)
-    note = f"{found.detail} (excepted until {until} by {granted.owner}: {granted.reason})"
-    return structs.replace(found, level="audit", detail=note)
-
-
-def _unknown(found: Unknown, rule: Rule, terms: Terms) -> Unknown:
-    name = found.rule or rule.name
-    return structs.replace(found, rule=name, level=terms.policy.if_missing(name))
-
-
 def _denies(found: Finding) -> bool:
     return found.level == "deny" and not _places(found)
-
-
-def _before(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """What stands now where the operations write, by path: a list may only be made longer."""
-    from jsonpointer import JsonPointer, JsonPointerException
-
-    before: dict[str, Any] = {}
-    for op in ops:
-        if op["op"] in ("add", "replace", "remove"):
-            try:
-                before[op["path"]] = JsonPointer(op["path"]).resolve(template)
-            except JsonPointerException:
-                continue
-    return before
-
-
-def _patched(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    import jsonpatch
-
-    patched: dict[str, Any] = jsonpatch.apply_patch(template, list(ops), in_place=False)
-    return patched
-
-
-def _decoded(template: dict[str, Any], before: Pod) -> Pod:
-    """The patched template as a pod; identity (names, namespace, owner) stays the controller's."""
-    pod = convert({"apiVersion": "v1", **template, "kind": "Pod"}, NewPod)
-    meta = structs.replace(
-        before.metadata, labels=pod.metadata.labels, annotations=pod.metadata.annotations
-    )
-    return structs.replace(pod, metadata=meta)
-
-
-def _rooted(found: Finding, group: PodGroup) -> Finding:
-    """Pod-rooted pointers become pointers into the user's manifest, in suggested patches too."""
-    root = group.pointer
-    if not root:
-        return found
-
-    def rooted(path: str) -> str:
-        if not path or (root != "-" and path.startswith(f"{root}/")):
-            return path
-        return group.in_manifest(path) or ""
-
-    suggest = []
-    for remedy in found.suggest:
-        patch = tuple({**op, "path": rooted(op["path"])} for op in remedy.patch)
-        if all(op["path"] for op in patch):
-            suggest.append(structs.replace(remedy, patch=patch))
-    return structs.replace(found, field=rooted(found.field), suggest=tuple(suggest))
 
 
 _Item = TypeVar("_Item", Finding, Unknown)

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import ValidationError, convert, structs
 
-from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.workloads import PodGroup
 from kubectl_gpuadmit.verdict import Finding
 
@@ -39,7 +39,7 @@ def patched(group: PodGroup, ops: Iterable[dict[str, Any]]) -> PodGroup:
 
     try:
         template = jsonpatch.apply_patch(group.template, list(ops), in_place=False)
-        pod = convert({"apiVersion": "v1", **template, "kind": "Pod"}, Pod)
+        pod = convert({"apiVersion": "v1", **template, "kind": "Pod"}, NewPod)
     except (
         jsonpatch.JsonPatchException,
         jsonpatch.JsonPointerException,

@@ -770,11 +770,11 @@ def test_permanent_blockers_come_first_whatever_the_order_of_stages() -> None:
     )
     made = only(report(gated, world(node("n0", 1)), by))
     assert [(f.reason, f.permanent) for f in made.findings] == [
+        ("static/denied", True),
         ("placement/gated", False),
         ("placement/no-node-large-enough", True),
-        ("static/denied", True),
     ]
-    assert made.blockers == ("placement/no-node-large-enough", "static/denied", "placement/gated")
+    assert made.blockers == ("static/denied", "placement/no-node-large-enough", "placement/gated")
 
 
 def test_the_report_names_the_rules_that_the_policy_names_and_did_not_switch_off() -> None:

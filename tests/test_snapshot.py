@@ -14,8 +14,8 @@ import yaml
 import zstandard
 from msgspec import Struct
 
-from kubectl_gpuadmit.adapters.snapshot import Snapshot, load_snapshot, save_snapshot
-from kubectl_gpuadmit.errors import GpuAdmitError
+from kubectl_gpuadmit.adapters.snapshot import Snapshot, encoded, load_snapshot, save_snapshot
+from kubectl_gpuadmit.errors import BadManifest, GpuAdmitError
 
 AT = dt.datetime(2026, 11, 29, 14, 0, tzinfo=dt.UTC)
 NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0"}}
@@ -160,13 +160,22 @@ def test_without_an_index_only_the_newest_files_age_is_known(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["s.json", "s.json.zst"])
 def test_what_is_saved_is_what_is_loaded(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    save_snapshot(path, [NODE, POD, WIDGET], as_of=AT, kinds=["ResourceQuota"])
+    save_snapshot(path, [NODE, POD, WIDGET], as_of=AT)
     snapshot = load_snapshot(str(path))
     assert (held(snapshot), snapshot.as_of) == (ALL, AT)
-    kinds = ("Node", "Pod", "Widget", "ResourceQuota", "LimitRange", "List")
-    assert [k for k in kinds if snapshot.cluster.knows(k)] == list(kinds[:4])
+    kinds = ("Node", "Pod", "Widget", "ResourceQuota", "List", "Snapshot")
+    assert [k for k in kinds if snapshot.cluster.knows(k)] == ["Node", "Pod", "Widget"]
     widget = snapshot.cluster.get("Widget", "team", "w")
     assert getattr(widget, "document", None) == WIDGET
+
+
+def test_kinds_that_are_named_are_known_and_others_were_read_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_bytes(encoded([NODE, POD], as_of=AT, kinds=["Node", "ResourceQuota"]))
+    snapshot = load_snapshot(str(path))
+    assert held(snapshot) == {"Node": ["/n0"], "Pod": ["team/p"]}
+    known = [k for k in ("Node", "Pod", "ResourceQuota") if snapshot.cluster.knows(k)]
+    assert known == ["Node", "ResourceQuota"]
 
 
 @pytest.mark.parametrize("name", ["s.json", "s.json.zst"])
@@ -293,3 +302,13 @@ def test_a_cut_or_damaged_zstd_file_is_never_read_in_part(tmp_path: Path, sized:
         said = refusal(path)
         assert (said.ref, said.file, said.hint) == ("unreadable", str(path), "was it cut?")
         assert said.message.startswith("is no whole zstd file: ")
+
+
+def test_what_describe_prints_is_refused_with_the_command_that_would_do(tmp_path: Path) -> None:
+    file = tmp_path / "node.txt"
+    file.write_text("Name:               gpu-0\nRoles:              <none>\n", "utf-8")
+    with pytest.raises(BadManifest) as raised:
+        load_snapshot(str(file))
+    assert raised.value.hint == (
+        "a snapshot is API objects: kubectl get nodes,pods -A -o json > FILE"
+    )

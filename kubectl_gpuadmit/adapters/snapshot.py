@@ -29,7 +29,7 @@ from msgspec import Struct
 from kubectl_gpuadmit.adapters.files import MAX_BYTES, SUFFIXES, read_file
 from kubectl_gpuadmit.adapters.writing import write_whole
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.errors import BadSnapshot
+from kubectl_gpuadmit.errors import BadManifest, BadSnapshot
 from kubectl_gpuadmit.kube.decode import decode_bulk, kind_name
 from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject
 
@@ -123,29 +123,31 @@ def save_snapshot(
 ) -> None:
     """Writes our own form, whole or not at all; ``.zst`` in the name compresses.
 
-    Bytes depend on the arguments alone. Raises as ``writing.write_whole``.
+    ``kinds`` were read besides those of the items. Bytes depend on the arguments alone. Raises as
+    ``writing.write_whole``.
     """
-    raw = encoded(items, as_of=as_of, kinds=kinds)
+    listed = list(items)
+    raw = encoded(listed, as_of=as_of, kinds={*kinds, *_kinds_of(listed)})
     write_whole(path, raw, replace=replace)
 
 
-def encoded(
-    items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str] = ()
-) -> bytes:
+def _kinds_of(items: Iterable[dict[str, Any]]) -> set[str]:
+    named = {kind_name(str(i.get("apiVersion") or ""), str(i.get("kind", ""))) for i in items}
+    return named - {""}
+
+
+def encoded(items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Iterable[str]) -> bytes:
     """A snapshot in our own form: a line for each object, so that text tools show what differs.
 
-    ``kinds`` are those that were read to the end, by default those of the items.
+    ``kinds`` are those that were read to the end; of others there may be single items.
     """
-    listed = list(items)
-    named = {kind_name(str(i.get("apiVersion") or ""), str(i.get("kind", ""))) for i in listed}
-    kinds = set(kinds) or named - {""}
     head: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "Snapshot",
         "asOf": as_of.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "kinds": sorted(kinds),
+        "kinds": sorted(set(kinds)),
     }
-    lines = b",\n".join(msgspec.json.encode(item, order="sorted") for item in listed)
+    lines = b",\n".join(msgspec.json.encode(item, order="sorted") for item in items)
     return msgspec.json.encode(head)[:-1] + b',"items":[\n' + lines + b"\n]}\n"
 
 
@@ -195,7 +197,12 @@ def _files(path: Path) -> list[Path]:
 def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
     raw = read_packed(file)
     name = str(file)
-    objects, known = decode_bulk(raw, name)
+    try:
+        objects, known = decode_bulk(raw, name)
+    except BadManifest as problem:
+        if b"apiVersion" not in raw:  # what describe, --show-labels or a table prints
+            problem.hint = "a snapshot is API objects: kubectl get nodes,pods -A -o json > FILE"
+        raise
     if not objects:
         known = known | _kind_of_empty_file(file)
     return objects, known

@@ -1,4 +1,4 @@
-"""Pod Security refuses, warns and records as the namespace's labels say, in Kubernetes' words."""
+"""Pod Security refuses, warns and records as the namespace's labels say, word by word."""
 
 from __future__ import annotations
 

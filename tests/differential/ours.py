@@ -327,7 +327,7 @@ def preempted(case: Json) -> Json:
 
 
 def podsecurity(case: Json) -> Json:
-    """For the pod and a Deployment of it: what is refused, warned of and put into the audit log.
+    """For the pod and for a Deployment of it: what is refused, warned of and audited.
 
     Findings of several modes that ask the same are one finding of ours; they are told apart again.
     """

@@ -17,40 +17,16 @@ from kubectl_gpuadmit.admission.pod_security.check import (
 )
 from kubectl_gpuadmit.kube.new_pods import NewPod, NewVolume
 
-_ALLOWED = [
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "image",
-    "persistentVolumeClaim",
-    "projected",
-    "secret",
-]
-_NAMED = [
-    "hostPath",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "gitRepo",
-    "nfs",
-    "iscsi",
-    "glusterfs",
-    "rbd",
-    "flexVolume",
-    "cinder",
-    "cephfs",
-    "flocker",
-    "fc",
-    "azureFile",
-    "vsphereVolume",
-    "quobyte",
-    "azureDisk",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "scaleIO",
-    "storageos",
-]
+_ALLOWED = (
+    *("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image"),
+    *("persistentVolumeClaim", "projected", "secret"),
+)
+_NAMED = (
+    *("hostPath", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi"),
+    *("glusterfs", "rbd", "flexVolume", "cinder", "cephfs", "flocker", "fc", "azureFile"),
+    *("vsphereVolume", "quobyte", "azureDisk", "photonPersistentDisk", "portworxVolume"),
+    *("scaleIO", "storageos"),
+)
 """In the order in which Kubernetes looks for them."""
 
 
