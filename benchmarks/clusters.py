@@ -159,7 +159,7 @@ def pod(index: int, nodes: int) -> dict[str, Any]:
 
 def small_objects() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """File stem and items of what is not nodes or pods."""
-    spaces = [f"team-{n:02d}" for n in range(40)]
+    spaces = [f"team-{n:02d}" for n in range(41)]  # the last one has no pods
     yield "namespaces", [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}, "status": {"phase": "Active"}}
         for ns in spaces
@@ -218,7 +218,7 @@ spec:
       labels:
         app: infer-{index}
         team: {team}
-        workload-type: interactive
+        workload-type: inference
     spec:
       priorityClassName: llm-inference-critical
       nodeSelector:
@@ -256,3 +256,8 @@ def deployments(count: int, *, replicas: int = 1, gpus: int = 1) -> str:
         )
         for i in range(count)
     )  # fmt: skip
+
+
+def admitted(*, replicas: int) -> str:
+    """One Deployment in a namespace without pods: admitted and placed on a cluster made here."""
+    return DEPLOYMENT.format(index=0, space=40, team="team-40", replicas=replicas, gpus=1)

@@ -34,12 +34,12 @@ def test_a_cluster_has_the_size_that_was_asked_and_every_kind_is_known(tmp_path:
     write_cluster(tmp_path, 7, 50)
     cluster = load_snapshot(str(tmp_path)).cluster
     assert {kind: len(list(cluster.every(kind))) for kind in cluster.kinds()} == {
-        "Namespace": 40,
+        "Namespace": 41,
         "Node": 7,
         "Pod": 50,
         "PriorityClass": 2,
-        "ResourceQuota": 40,
-        "ServiceAccount": 40,
+        "ResourceQuota": 41,
+        "ServiceAccount": 41,
     }
     assert cluster.knows("LimitRange")
     assert cluster.knows("PodDisruptionBudget")
