@@ -91,7 +91,7 @@ def pod(index: int, nodes: int) -> dict[str, Any]:
     at = index % nodes
     partition, _, _, gpus, _, _ = POOLS[at % len(POOLS)]
     turn = index // nodes
-    wants = 1 if turn < gpus - 2 else 0
+    wants = 1 if turn < gpus - 4 else 0
     amounts: dict[str, str] = {"cpu": "4", "memory": "32Gi"}
     if wants:
         amounts["nvidia.com/gpu"] = str(wants)
