@@ -14,14 +14,17 @@ from collections.abc import Iterator
 from msgspec.json import encode
 
 from kubectl_gpuadmit.admission import validation_resources, validation_scheduling
+from kubectl_gpuadmit.admission.defaults import APP_ARMOR
 from kubectl_gpuadmit.admission.field_errors import (
     FieldError,
+    Key,
     Where,
     duplicate,
     forbidden,
     invalid,
     message,
     not_found,
+    quoted,
     required,
     unsupported,
 )
@@ -161,6 +164,24 @@ def _metadata(pod: Pod) -> Iterator[FieldError]:
     for key in sorted(meta.annotations or {}):
         for text in names.label_key(key.lower()):
             yield invalid("invalid/labels", ("metadata", "annotations"), key, text)
+    yield from _app_armor(pod)
+
+
+def _app_armor(pod: Pod) -> Iterator[FieldError]:
+    """ValidateAppArmorPodAnnotations: the deprecated annotations are checked all the same."""
+    spec = pod.spec
+    named = {c.name for c in (*(spec.initContainers or ()), *(spec.containers or ()))}
+    for key, profile in sorted((pod.metadata.annotations or {}).items()):
+        if not key.startswith(APP_ARMOR):
+            continue
+        where: Where = ("metadata", "annotations", Key(key))
+        container = key.removeprefix(APP_ARMOR)
+        if container not in named:
+            yield invalid(_NAME, where, container, "container not found")
+        known = profile in ("", "runtime/default", "unconfined")
+        if not known and not profile.startswith("localhost/"):
+            detail = f"invalid AppArmor profile name: {quoted(profile)}"
+            yield invalid("invalid/value", where, profile, detail)
 
 
 def _spec(pod: Pod) -> Iterator[FieldError]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubectl_gpuadmit.admission import chain, defaults, validation
 from kubectl_gpuadmit.kube.objects import Pod
@@ -441,4 +442,16 @@ def test_the_remaining_fields_of_the_spec() -> None:
         'spec.preemptionPolicy: Unsupported value: "Sometimes": supported values:'
         ' "PreemptLowerPriority", "Never"',
         "spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared",
+    ]
+
+
+def test_an_app_armor_annotation_must_name_a_container_and_a_profile() -> None:
+    prefix = "container.apparmor.security.beta.kubernetes.io/"
+    given = {f"{prefix}gone": "runtime/default", f"{prefix}a": "mine"}
+    plain = pod(container(name="a"))
+    one = replace(plain, metadata=replace(plain.metadata, annotations=given))
+    assert texts(one) == [
+        f'metadata.annotations[{prefix}a]: Invalid value: "mine": invalid AppArmor profile name: '
+        '"mine"',
+        f'metadata.annotations[{prefix}gone]: Invalid value: "gone": container not found',
     ]
