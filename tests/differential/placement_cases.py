@@ -87,7 +87,22 @@ def case(rng: Random, *, preemption: bool = False) -> Json:
         twists = rng.sample(TWISTS, rng.choice((0, 1, 1, 1, 2, 2, 3)))
     for twist in twists:
         twist(made)
+    one_holder_of_a_port(made)
     return made.document()
+
+
+def one_holder_of_a_port(made: Case) -> None:
+    """No two pods of a node hold the same host port: no kubelet lets that be, and the scheduler,
+    which keeps a set of them, forgets the port when the first of the two leaves."""
+    held: dict[tuple[str, int], str] = {}
+    for target in made.pods:
+        spec = target["spec"]
+        for holder in [*spec["containers"], *spec.get("initContainers", [])]:
+            for port in holder.get("ports", []):
+                key = (spec.get("nodeName", ""), port.get("hostPort", 0))
+                name = target["metadata"]["name"]
+                if all(key) and held.setdefault(key, name) != name:
+                    del port["hostPort"]
 
 
 def node(rng: Random, name: str) -> Json:
