@@ -300,5 +300,11 @@ def valid(rng: Random, made: Json) -> None:
                 context(rng.choice(every(made))).pop("appArmorProfile", None)
             if not any(context(one).get("appArmorProfile") for one in every(made)):
                 notes[APP_ARMOR + name] = rng.choice(("unconfined", "runtime/default"))
+    if any(key.startswith(APP_ARMOR) for key in made["metadata"].get("annotations", {})):
+        # annotation and field that contradict each other are refused by validation, which of
+        # security settings is not ours
+        for one in (made["spec"], *every(made)):
+            if one.get("securityContext"):
+                one["securityContext"].pop("appArmorProfile", None)
     if chance(rng, 0.3):
         made["spec"].setdefault("volumes", []).append({"name": "extra", "hostPath": {"path": "/x"}})
