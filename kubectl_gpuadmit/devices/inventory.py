@@ -27,21 +27,20 @@ from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.kube.quantity import QuantityError
 from kubectl_gpuadmit.verdict import Finding
 
-_KINDS = ("DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceSlice")
+_PUBLISHED = ("DeviceClass", "DeviceTaintRule", "ResourceSlice")
+_KINDS = (*_PUBLISHED, "ResourceClaim")
 
 
 class Inventory:
     """``of`` a cluster. Attributes are computed when first read; nothing of it may be changed."""
 
-    def __init__(self, cluster: Cluster, published: Published) -> None:
-        self._cluster = cluster
-        self._published = published
+    def __init__(self, cluster: Cluster) -> None:
+        self._published = _published(cluster)
+        self._claims = tuple(cluster.every("ResourceClaim"))
 
     @classmethod
     def of(cls, cluster: Cluster) -> Inventory:
-        found = cluster.remembered(
-            ("Inventory",), _KINDS, lambda: cls(cluster, _published(cluster))
-        )
+        found = cluster.remembered("Inventory", _KINDS, lambda: cls(cluster))
         assert isinstance(found, Inventory)
         return found
 
@@ -81,7 +80,7 @@ class Inventory:
     def claims(self) -> dict[tuple[str, str], Claim]:
         """(namespace, name) -> claim, sorted."""
         found = {}
-        for obj in self._cluster.every("ResourceClaim"):
+        for obj in self._claims:
             if isinstance(obj, dra.ResourceClaim) and normal.readable(obj):
                 try:
                     found[obj.namespace, obj.name] = normal.of_claim(obj)
@@ -110,17 +109,18 @@ class Published:
         )
         self.outdated = tuple(
             finding
-            for kind in (*_KINDS, "ResourceClaimTemplate")
+            for kind in _PUBLISHED
             for obj in _sorted(cluster, kind)
             if (finding := normal.outdated(obj)) is not None
         )
-        self._cluster = cluster
+        self._slices = _sorted(cluster, "ResourceSlice")
+        self._classes = _sorted(cluster, "DeviceClass")
 
     @cached_property
     def slices(self) -> tuple[Slice, ...]:
         return tuple(
             normal.of_slice(obj, self.rules)
-            for obj in _sorted(self._cluster, "ResourceSlice")
+            for obj in self._slices
             if isinstance(obj, dra.ResourceSlice) and normal.readable(obj)
         )
 
@@ -143,14 +143,13 @@ class Published:
     def classes(self) -> dict[str, Class]:
         return {
             obj.name: normal.of_class(obj)
-            for obj in _sorted(self._cluster, "DeviceClass")
+            for obj in self._classes
             if isinstance(obj, dra.DeviceClass) and normal.readable(obj)
         }
 
 
 def _published(cluster: Cluster) -> Published:
-    kinds = ("DeviceClass", "DeviceTaintRule", "ResourceSlice")
-    found = cluster.remembered(("Published",), kinds, lambda: Published(cluster.fork()))
+    found = cluster.remembered("Published", _PUBLISHED, lambda: Published(cluster))
     assert isinstance(found, Published)
     return found
 
