@@ -261,9 +261,7 @@ def _mutated(
     running: tuple[Pod, ...],
 ) -> _Changed:
     """Asks the mutating rules one after another: each sees what those before it made of the pod."""
-    now = _Changed(
-        group, chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes), [], [], [], []
-    )
+    now = _Changed(group, _stored(group.pod, cluster, terms), [], [], [], [])
     for rule in terms.of_stage("mutate"):
         ask = asking.about(workload, now.group, now.stored.pod, terms, running)
         for found in asking.asked(rule, ask, cluster, terms):
@@ -275,8 +273,12 @@ def _mutated(
                 case Unknown():
                     now.unknowns.append(found)
         if now.group is not ask.group:
-            now.stored = chain.mutate(now.group.pod, cluster, kubernetes=terms.kubernetes)
+            now.stored = _stored(now.group.pod, cluster, terms)
     return now
+
+
+def _stored(pod: Pod, cluster: Cluster, terms: Terms) -> chain.Admitted:
+    return chain.mutate(pod, cluster, kubernetes=terms.kubernetes, plugins=terms.plugins)
 
 
 def _change(now: _Changed, found: Mutation, terms: Terms) -> None:

@@ -43,7 +43,9 @@ def pods_moved(case: Case) -> Iterator[Proposal]:
     for pod in own:
         cluster.remove("Pod", pod.namespace, pod.name)
     asking = [
-        chain.mutate(group.pod, cluster, kubernetes=case.terms.kubernetes).pod
+        chain.mutate(
+            group.pod, cluster, kubernetes=case.terms.kubernetes, plugins=case.terms.plugins
+        ).pod
         for group in case.workload.groups
     ]
     most = max(map(priority, asking), default=0)

@@ -17,6 +17,7 @@ from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
     compare,
+    messages,
     object_cases,
     ours,
     placement_cases,
@@ -43,6 +44,7 @@ class Outcome:
         self.family, self.seed = family, seed
         self.cases = self.unknown = self.welcome = 0
         self.disagreements: list[tuple[str, Json, list[str]]] = []
+        self.heard = messages.Heard(family)
 
     def line(self) -> str:
         """The last line of a run, for scripts."""
@@ -83,6 +85,7 @@ def run(referee: Referee, family: str, cases: int, seed: str, *, stop_after: int
         answers = referee.ask_all(compare.QUESTIONS[family], batch)
         for number, (case, answer) in enumerate(zip(batch, answers, strict=True), start=begin):
             outcome.cases += 1
+            outcome.heard.listen(answer)
             found = judged(family, case, answer)
             if found == ["unknown"]:
                 outcome.unknown += 1
@@ -143,6 +146,8 @@ def report(referee: Referee, outcome: Outcome, *, most: int, store: bool) -> Non
             REGRESSIONS.mkdir(exist_ok=True)
             name = f"{outcome.family}-{origin.replace(' ', '-')}.yaml"
             (REGRESSIONS / name).write_text(text, encoding="utf-8")
+    for pattern in outcome.heard.missing:
+        print(f"never occurred: {pattern}", file=sys.stderr)
     share = 100 * outcome.welcome / max(1, outcome.cases)
     print(
         f"{share:.0f} % of the cases are feasible, admitted or solved by preemption",

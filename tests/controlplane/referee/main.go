@@ -32,6 +32,8 @@ type question struct {
 	Pod     json.RawMessage   `json:"pod"`
 	// Count asks admission how many pods like this one are let in one after another.
 	Count int `json:"count"`
+	// Plugins names admission plugins that are on besides the default ones.
+	Plugins []string `json:"plugins"`
 }
 
 // casus is one question after decoding: the world it speaks of and the pod that asks.
@@ -40,6 +42,8 @@ type casus struct {
 	raw   json.RawMessage
 	pod   *v1.Pod
 	count int
+	// plugins are admission plugins that are on besides the default ones.
+	plugins []string
 
 	scheduler *scheduler
 }
@@ -103,7 +107,7 @@ func answer(line []byte) (result map[string]any) {
 		result["error"] = err.Error()
 		return result
 	}
-	c := &casus{world: world, raw: q.Pod, count: q.Count}
+	c := &casus{world: world, raw: q.Pod, count: q.Count, plugins: q.Plugins}
 	defer func() {
 		if c.scheduler != nil {
 			c.scheduler.close()
