@@ -35,7 +35,7 @@ class Quantization(Struct, frozen=True, kw_only=True):
     double_quant: bool = False
     """bitsandbytes: the scales are quantised too."""
     ignored: tuple[str, ...] = ()
-    """``ignore``, ``modules_to_not_convert``: names, prefixes or ``re:…``; these stay unquantised."""
+    """``ignore``, ``modules_to_not_convert``: names, prefixes or ``re:…``; not quantised."""
     kv_cache_dtype: str = ""
     """``kv_cache_scheme``: the checkpoint's own wish, taken by ``--kv-cache-dtype auto``."""
 

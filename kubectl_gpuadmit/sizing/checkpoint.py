@@ -15,7 +15,7 @@ class StoredTensor(Struct, frozen=True):
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
-    """What is stored. ``tensors`` is empty where only a total is known (``metadata.total_size``)."""
+    """What is stored; without ``tensors`` where only ``metadata.total_size`` is known."""
 
     source: str
     """Where it was read: ``model.safetensors.index.json``."""
