@@ -45,7 +45,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class Assumption(Struct, frozen=True):
-    """What was taken for granted, and on whose word: ``max_num_seqs 256``, ``vLLM 0.11 default``."""
+    """What was taken for granted and on whose word: ``max_num_seqs 256``, ``vLLM 0.11``."""
 
     what: str
     source: str
