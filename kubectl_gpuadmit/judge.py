@@ -219,7 +219,8 @@ def _judge_group(
             cluster, asking_pod, names.first(admitted), workload, group, terms, mates
         ).cluster
     else:
-        _leave_pending(after, asking_pod, names, len(placed.places), admitted)
+        promised = [at for pod in running if (at := pod.status.nominatedNodeName)]
+        _leave_pending(after, asking_pod, names, len(placed.places), admitted, promised)
     after_rules += placed.findings
     unknowns += placed.unknowns
     return _Group(
@@ -307,13 +308,28 @@ def _owned(pod: Pod, workload: Workload) -> Pod:
     return structs.replace(pod, metadata=structs.replace(pod.metadata, ownerReferences=(owner,)))
 
 
-def _leave_pending(cluster: Cluster, pod: Pod, names: PodNames, placed: int, admitted: int) -> None:
-    """Admitted pods that find no node stay behind: they count for whoever asks how many wait."""
+def _leave_pending(
+    cluster: Cluster,
+    pod: Pod,
+    names: PodNames,
+    placed: int,
+    admitted: int,
+    promised: Sequence[str],
+) -> None:
+    """Admitted pods that find no node stay behind: they count for whoever asks how many wait.
+
+    ``promised`` are nodes on which pods of this very workload have preempted others already: what
+    replaces them in this run keeps the promise.
+    """
     if pod.spec.nodeName:
         return  # no scheduler holds it: the kubelet of that node fails it
     for number in range(placed, min(admitted, placed + PENDING_KEPT)):
         metadata = structs.replace(pod.metadata, name=names[number])
-        cluster.apply(structs.replace(pod, metadata=metadata))
+        left = structs.replace(pod, metadata=metadata)
+        if number - placed < len(promised):
+            status = structs.replace(pod.status, nominatedNodeName=promised[number - placed])
+            left = structs.replace(left, status=status)
+        cluster.apply(left)
 
 
 def _place(

@@ -59,7 +59,13 @@ def _on_node(
     cluster: Cluster, info: NodeInfo, lack: dict[str, int], most: int
 ) -> Iterator[Proposal]:
     movable = sorted(
-        (pod for pod in info.pods if priority(pod) <= most and not _of_daemonset(pod)),
+        (
+            pod
+            for pod in info.pods
+            if priority(pod) <= most
+            and not _of_daemonset(pod)
+            and not pod.metadata.deletionTimestamp  # it is going anyway
+        ),
         key=lambda pod: (_gpus(pod), pod.namespace, pod.name),
     )
     for size in (1, 2):
