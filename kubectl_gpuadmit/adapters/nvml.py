@@ -216,7 +216,8 @@ class _Look:
             slices=None if shape is None else int(shape.gpuInstanceSliceCount),
             memory_mib=memory if shape is None else int(shape.memorySizeMB),
             used_mib=used,
-            instance=self.ask(n.nvmlDeviceGetGpuInstanceId),
+            gpu_instance=self.ask(n.nvmlDeviceGetGpuInstanceId),
+            compute_instance=self.ask(n.nvmlDeviceGetComputeInstanceId),
         )
 
     def ports(self) -> tuple[Port, ...]:
@@ -241,15 +242,11 @@ class _Look:
             remote="" if remote is None else _pci(_text(remote.busId)),
         )
 
-    def c2c(self) -> bool:
-        mode = self.ask(self.n.nvmlDeviceGetC2cModeInfoV1)
-        return bool(mode and mode.isC2cEnabled)
-
     def fabric(self) -> FabricState | None:
         n = self.n
-        for shape in (n.c_nvmlGpuFabricInfo_v3_t, n.c_nvmlGpuFabricInfo_v2_t):
+        for version, shape in ((3, n.c_nvmlGpuFabricInfo_v3_t), (2, n.c_nvmlGpuFabricInfo_v2_t)):
             info = shape()
-            info.version = ctypes.sizeof(shape) | (3 if shape is n.c_nvmlGpuFabricInfo_v3_t else 2) << 24
+            info.version = ctypes.sizeof(shape) | version << 24
             if self.ask(n.nvmlDeviceGetGpuFabricInfoV, ctypes.byref(info)) is not None:
                 return _fabric(info)
         return None
@@ -303,7 +300,6 @@ _QUESTIONS: dict[str, Callable[[_Look], Any]] = {
     "mig_enabled": _Look.mig_enabled,
     "mig": _Look.mig,
     "ports": _Look.ports,
-    "c2c": _Look.c2c,
     "fabric": _Look.fabric,
     "processes": _Look.processes,
     "ecc_uncorrected": _Look.ecc,
@@ -332,17 +328,20 @@ def _levels(n: Any, handles: list[Any]) -> list[tuple[int, int, str]]:
 
 
 def _fabric(info: Any) -> FabricState:
-    """Healthy as far as version 2 and 3 tell: bits 0-1, 2-3 and 4-5 of the mask are degraded
-    bandwidth, route recovery and unhealthy route: 1 true, 2 false; version 3 sums up (1 healthy)."""
+    """Version 3 sums the health up (1 healthy). Version 2 has bits 0-1, 2-3 and 4-5 of the mask for
+    degraded bandwidth, route recovery and an unhealthy route: 1 true, 2 false, 0 not supported."""
     state = FABRIC.get(int(info.state), "not-supported")
+    if state != "completed":
+        return FabricState(state)
     raw = bytes(info.clusterUuid).hex()
-    uuid = "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
-    mask = int(info.healthMask)
-    flags = [mask >> shift & 3 for shift in (0, 2, 4)]
+    cluster = "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
+    flags = [int(info.healthMask) >> shift & 3 for shift in (0, 2, 4)]
     healthy = False if 1 in flags else True if 2 in flags else None
+    if summary := int(getattr(info, "healthSummary", 0)):
+        healthy = summary == 1
     if info.status:
         healthy = False
-    return FabricState(state, f"{uuid}.{info.cliqueId}" if state == "completed" else "", healthy)
+    return FabricState(state, cluster, int(info.cliqueId), healthy)
 
 
 def _missing(boards: tuple[Board, ...]) -> list[str]:

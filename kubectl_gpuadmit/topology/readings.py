@@ -37,15 +37,16 @@ class MigDevice(Struct, frozen=True, gc=False):
     slices: int | None = None
     memory_mib: int | None = None
     used_mib: int | None = None
-    instance: int | None = None
-    """GPU instance id."""
+    gpu_instance: int | None = None
+    compute_instance: int | None = None
 
 
 class FabricState(Struct, frozen=True, gc=False):
-    """nvmlGpuFabricInfoV: ``state`` in NVML's word; ``clique`` as in ``nvidia.com/gpu.clique``."""
+    """nvmlGpuFabricInfoV, ``state`` in NVML's word. ``cluster`` is '' until it is completed."""
 
     state: Literal["not-supported", "not-started", "in-progress", "completed"]
-    clique: str = ""
+    cluster: str = ""
+    clique: int | None = None
     healthy: bool | None = None
 
 
@@ -64,7 +65,6 @@ class Board(Struct, frozen=True, gc=False):
     mig_enabled: bool | None = None
     mig: tuple[MigDevice, ...] = ()
     ports: tuple[Port, ...] = ()
-    c2c: bool = False
     fabric: FabricState | None = None
     processes: tuple[Process, ...] | None = None
     ecc_uncorrected: int | None = None

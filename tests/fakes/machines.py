@@ -259,7 +259,6 @@ def gb200_tray() -> Machine:
             values={
                 "compute/major": "10",
                 "compute/minor": "0",
-                "c2c": "1",
                 "fabric/state": "3",
                 "fabric/cluster": "c1d5a2b6e07f4f0f9a3d5b1e22334455",
                 "fabric/clique": "32766",

@@ -258,7 +258,6 @@ Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device *d, unsigned link, PciInfo *pc
     bus_id(address, pci);
     return OK;
 }
-Return nvmlDeviceGetC2cModeInfoV(Device *d, unsigned *enabled) { return one(d, "c2c", enabled); }
 Return nvmlDeviceGetGpuFabricInfoV(Device *d, Fabric *fabric) {
     char cluster[64];
     unsigned long long clique = 0, state = 0, status = 0, mask = 0, summary = 0;
