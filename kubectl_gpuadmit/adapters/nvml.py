@@ -202,21 +202,27 @@ class _Look:
         for place in range(self.ask(self.n.nvmlDeviceGetMaxMigDeviceCount) or 0):
             handle = self.ask(self.n.nvmlDeviceGetMigDeviceHandleByIndex, place)
             if handle is not None:
-                found.append(_Look(self.n, handle, place).mig_device())
+                found.append(_Look(self.n, handle, place).mig_device(self))
         return tuple(found)
 
-    def mig_device(self) -> MigDevice:
+    def mig_device(self, board: _Look) -> MigDevice:
         n = self.n
+        instance = self.ask(n.nvmlDeviceGetGpuInstanceId)
+        info = None
+        if instance is not None:
+            whole = board.ask(n.nvmlDeviceGetGpuInstanceById, instance)
+            info = None if whole is None else _Look(n, whole, 0).ask(n.nvmlGpuInstanceGetInfo)
         shape = self.ask(n.nvmlDeviceGetAttributes)
         memory, used = self.memory()
         name = _text(self.ask(n.nvmlDeviceGetName) or "")
         return MigDevice(
             uuid=_text(self.ask(n.nvmlDeviceGetUUID) or ""),
             profile=name.rpartition(" MIG ")[2] if " MIG " in name else "",
-            slices=None if shape is None else int(shape.gpuInstanceSliceCount),
+            start=None if info is None else int(info.placement.start),
+            slices=int(info.placement.size) if info is not None else None,
             memory_mib=memory if shape is None else int(shape.memorySizeMB),
             used_mib=used,
-            gpu_instance=self.ask(n.nvmlDeviceGetGpuInstanceId),
+            gpu_instance=instance,
             compute_instance=self.ask(n.nvmlDeviceGetComputeInstanceId),
         )
 

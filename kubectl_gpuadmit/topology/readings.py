@@ -34,6 +34,7 @@ class Process(Struct, frozen=True, gc=False):
 class MigDevice(Struct, frozen=True, gc=False):
     uuid: str
     profile: str
+    start: int | None = None
     slices: int | None = None
     memory_mib: int | None = None
     used_mib: int | None = None
@@ -175,6 +176,19 @@ class Grants(Struct, frozen=True, gc=False):
     containers: tuple[ContainerGrant, ...] = ()
     allocatable: tuple[DeviceGrant, ...] | None = None
     memory: tuple[MemoryGrant, ...] = ()
+
+
+class KubeletConfig(Struct, frozen=True, gc=False):
+    """The kubelet's settings that bear on NUMA; None: not told."""
+
+    topology_policy: str | None = None
+    topology_scope: str | None = None
+    topology_options: dict[str, str] | None = None
+    cpu_policy: str | None = None
+    cpu_options: dict[str, str] | None = None
+    memory_policy: str | None = None
+    reserved_cpus: str | None = None
+    reserved_memory: tuple[MemoryGrant, ...] = ()
 
 
 class Silent(Struct, frozen=True, gc=False):

@@ -29,12 +29,14 @@ class Link:
 
 @dataclass(frozen=True)
 class MigSlice:
-    """A MIG device: profile ``1g.5gb``, memory in MiB, GPU instance."""
+    """A MIG device: profile ``1g.5gb``, memory in MiB, GPU instance, place in memory slices."""
 
     uuid: str
     profile: str
     memory_mib: int
     gi: int
+    start: int
+    size: int
     used_mib: int = 0
 
 
@@ -199,10 +201,10 @@ def dgx_a100_mig() -> Machine:
             for n in range(8)
         ),
     )
-    small = tuple(MigSlice(uuid("MIG", 0x2100 + i), "1g.5gb", 4864, 7 + i) for i in range(7))
+    small = tuple(MigSlice(uuid("MIG", 0x2100 + i), "1g.5gb", 4864, 7 + i, i, 1) for i in range(7))
     large = (
-        MigSlice(uuid("MIG", 0x2200), "3g.20gb", 19968, 2),
-        MigSlice(uuid("MIG", 0x2201), "4g.20gb", 19968, 1),
+        MigSlice(uuid("MIG", 0x2200), "3g.20gb", 19968, 2, 4, 4),
+        MigSlice(uuid("MIG", 0x2201), "4g.20gb", 19968, 1, 0, 4),
     )
     return made.with_gpu(0, mig=True, slices=small).with_gpu(1, mig=True, slices=large)
 

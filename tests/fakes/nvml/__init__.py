@@ -121,6 +121,8 @@ def _gpu(gpu: Gpu, index: int) -> dict[str, str]:
             "name": f"{gpu.name} MIG {part.profile}",
             "gi": str(part.gi),
             "ci": "0",
+            "start": str(part.start),
+            "size": str(part.size),
             "slices/gi": part.profile[0],
             "slices/ci": part.profile[0],
             "memory/mib": str(part.memory_mib),

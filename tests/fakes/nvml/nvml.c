@@ -46,6 +46,7 @@ typedef struct {
     unsigned healthMask;
     unsigned char healthSummary;
 } Fabric;
+typedef struct { Device *device; unsigned id, profile, start, size; } Instance;
 typedef struct { Device *device; unsigned long long type, data; unsigned gi, ci; } Event;
 
 /* -- the table -------------------------------------------------------------------------------- */
@@ -307,6 +308,22 @@ Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device *mig, Device **d) {
 }
 Return nvmlDeviceGetGpuInstanceId(Device *d, unsigned *into) { return one(d, "gi", into); }
 Return nvmlDeviceGetComputeInstanceId(Device *d, unsigned *into) { return one(d, "ci", into); }
+Return nvmlDeviceGetGpuInstanceById(Device *d, unsigned id, Device **instance) {
+    unsigned long long found;
+    GATE(d);
+    for (int m = 1; m <= MAX_MIGS; m++)
+        if (number(&devices[d->gpu][m], "gi", &found) && found == id) {
+            *instance = &devices[d->gpu][m];
+            return OK;
+        }
+    return NOT_FOUND;
+}
+Return nvmlGpuInstanceGetInfo(Device *instance, Instance *into) {
+    *into = (Instance){.device = &devices[instance->gpu][0]};
+    Return got = one(instance, "gi", &into->id);
+    if (got == OK) got = one(instance, "start", &into->start);
+    return got == OK ? one(instance, "size", &into->size) : got;
+}
 Return nvmlDeviceGetAttributes_v2(Device *d, Attributes *into) {
     unsigned long long found;
     GATE(d);
