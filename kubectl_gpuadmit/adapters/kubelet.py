@@ -109,7 +109,7 @@ def _pool() -> Any:
         for label, number, kind in fields:
             plain = kind.lstrip("*")
             field = made.field.add(name=label, number=number, label=3 if kind[0] == "*" else 1)
-            field.type = scalars.get(plain, 11)
+            field.type = scalars.get(plain, 11)  # type: ignore[assignment]
             if plain not in scalars:
                 field.type_name = f".v1.{plain}"
     pool = descriptor_pool.DescriptorPool()
@@ -189,7 +189,7 @@ class PodResources:
 
 def _grpc() -> Any:
     try:
-        import google.protobuf
+        import google.protobuf  # noqa: F401  for the messages
         import grpc
     except ImportError:
         raise Unanswerable(

@@ -64,9 +64,7 @@ class Nvml:
             count = int(n.nvmlDeviceGetCount())
             handles = [self._handle(n, index) for index in range(count)]
             boards = tuple(
-                Board(index=index, lost=True)
-                if handle is None
-                else _Look(n, handle, index).board()
+                Board(index=index, lost=True) if handle is None else _Look(n, handle, index).board()
                 for index, handle in enumerate(handles)
             )
             return Driver(

@@ -21,6 +21,7 @@ GPU_CLASSES = ("0x0300", "0x0302")
 BRIDGES = "0x0604"
 NETWORK = ("0x0200", "0x0207")
 """Ethernet and InfiniBand controllers."""
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _POD = re.compile(
     r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})"
@@ -58,8 +59,15 @@ class Sysfs:
         found = _POD.search(groups)
         if found is None:
             return ""
-        plain = found[1].replace("_", "-")
-        return plain
+        return found[1].replace("_", "-")
+
+    def sees_all_processes(self) -> bool:
+        """Whether this process is in the node's own PID namespace (PROC_PID_INIT_INO, the number
+        that proc_ns.h gives the first one): else ``owner`` would miss most processes."""
+        try:
+            return (self._proc / "self/ns/pid").readlink().name == FIRST_PID_NAMESPACE
+        except OSError:
+            return False
 
     # -- parts
 

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
 from kubectl_gpuadmit.kube.gpu_topology import (
     ReportedAssignment,
     ReportedGpu,
@@ -125,7 +127,7 @@ def ranges(numbers: tuple[int, ...]) -> str:
 
 def _granted(grants: Grants, driver: Driver) -> Iterator[ReportedHolder]:
     for one in grants.containers:
-        who = {"namespace": one.namespace, "pod": one.pod, "container": one.container}
+        who = ReportedHolder("", one.namespace, one.pod, container=one.container)
         for grant in one.devices:
             seen: set[str] = set()
             for raw in grant.ids:
@@ -133,16 +135,14 @@ def _granted(grants: Grants, driver: Driver) -> Iterator[ReportedHolder]:
                 device = replica[1] if replica else raw
                 if device not in seen:
                     seen.add(device)
-                    yield ReportedHolder(
-                        device=device, via="device-plugin", resource=grant.resource, **who
-                    )
+                    yield replace(who, device=device, via="device-plugin", resource=grant.resource)
         for claim in one.claims:
             if claim.driver == DRA_DRIVER:
-                yield ReportedHolder(
+                yield replace(
+                    who,
                     device=_claimed(claim.device, driver),
                     via="dra",
                     resource=f"{claim.namespace}/{claim.claim}",
-                    **who,
                 )
 
 

@@ -141,7 +141,12 @@ def _gpus(
         numa = place.numa if place is not None and place.numa is not None else board.numa
         sharing, replicas = shared.get(board.uuid, (None, None))
         residue, since = health.residue(
-            board.uuid, unowned, seen.unowned if seen.spec else None, was, now=now, least=residue_mib
+            board.uuid,
+            unowned,
+            seen.unowned if seen.spec else None,
+            was,
+            now=now,
+            least=residue_mib,
         )
         found[board.uuid or board.pci or f"index {board.index}"] = ReportedGpu(
             index=board.index,

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 
 class Port(Struct, frozen=True, gc=False):
-    """One NVLink port of a GPU. ``remote`` is the PCI address of what it leads to, '' if not told."""
+    """One NVLink port of a GPU. ``remote``: PCI address of what it leads to, '' if not told."""
 
     number: int
     up: bool
@@ -192,6 +192,7 @@ class KubeletConfig(Struct, frozen=True, gc=False):
 
 
 class Silent(Struct, frozen=True, gc=False):
-    """A source that gave nothing, and why, in one line."""
+    """A source that gave nothing, and why, in one line; ``ref`` as in docs/errors.md."""
 
     why: str
+    ref: str = ""

@@ -34,7 +34,9 @@ def build(folder: Path) -> Path:
     """The compiled library in ``folder``. Raises NoCompiler."""
     cc = compiler()
     if cc is None:
-        raise NoCompiler("no C compiler (cc, gcc, clang or $CC): the stand-in for NVML is not built")
+        raise NoCompiler(
+            "no C compiler (cc, gcc, clang or $CC): the stand-in for NVML is not built"
+        )
     path = folder / LIBRARY
     flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", f"-Wl,-soname,{LIBRARY}"]
     subprocess.run([cc, *flags, "-o", str(path), str(SOURCE), "-lpthread"], check=True)
