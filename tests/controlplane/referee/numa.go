@@ -111,6 +111,8 @@ type numaStep struct {
 	Admit   bool   `json:"admit"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Start is why a container of a pod that was let in cannot be created.
+	Start string `json:"start,omitempty"`
 	// By container, what a pod that was let in has got: resource -> device IDs, exclusive CPUs and
 	// the NUMA nodes of its memory.
 	Devices map[string]map[string][]string `json:"devices,omitempty"`
@@ -295,6 +297,13 @@ func numaAnswerOf(line []byte) (answer *numaAnswer, err error) {
 		spent += time.Since(begun)
 		entry := numaStep{Admit: result.Admit, Reason: result.Reason, Message: result.Message}
 		if result.Admit {
+			for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
+				// what the kubelet does when it creates the container
+				if _, err := k.devices.GetDeviceRunContainerOptions(context.Background(), pod, &container); err != nil {
+					entry.Start = err.Error()
+					break
+				}
+			}
 			k.holdings(pod, &entry)
 		} else {
 			k.remove(pod.UID)
