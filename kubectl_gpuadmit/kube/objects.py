@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from kubectl_gpuadmit.kube.gpu_topology import GpuTopologySpec
+
 QuantityText = str | int | float
 """A quantity as written: the API accepts JSON strings and numbers."""
 
@@ -532,6 +534,12 @@ class Event(KubeObject, frozen=True, gc=False, kw_only=True, tag="Event"):
     eventTime: str | None = None
 
 
+class GpuTopology(KubeObject, frozen=True, gc=False, kw_only=True, tag="GpuTopology"):
+    """The agent's map of the node of the same name; of our own API group."""
+
+    spec: GpuTopologySpec = field(default_factory=GpuTopologySpec)
+
+
 class Generic(KubeObject, frozen=True, gc=False, kw_only=True, tag="Generic"):
     """Any other kind: identity, and the whole document as plain data.
 
@@ -565,6 +573,7 @@ KNOWN_KINDS: dict[str, type[KubeObject]] = {
         ServiceAccount,
         ConfigMap,
         Event,
+        GpuTopology,
     )
 }
 """Kind -> struct. A kind that is missing here decodes to ``Generic``."""
@@ -585,6 +594,7 @@ AnyKnown = (
     | ServiceAccount
     | ConfigMap
     | Event
+    | GpuTopology
 )
 
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
