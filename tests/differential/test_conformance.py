@@ -32,6 +32,7 @@ LEAST_WELCOME = {
     "preemption": 0.33,
     "replicas": 0.2,
     "podsecurity": 0.33,
+    "numa": 0.33,
 }
 """Share of cases in which Kubernetes says yes: a generator of refusals alone proves little."""
 
@@ -51,7 +52,10 @@ def referee() -> Iterator[Referee]:
 def test_our_answer_is_kubernetes_own(
     referee: Referee, family: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = conformance.run(referee, family, CASES, SEED, stop_after=20)
+    try:
+        outcome = conformance.run(referee, family, CASES, SEED, stop_after=20)
+    except conformance.NotHere as problem:
+        pytest.skip(f"{family}: {CASES} cases not run: {problem}")
     with capsys.disabled():
         print(f"\n{outcome.line()}")
     shown = [
@@ -71,7 +75,10 @@ def test_our_answer_is_kubernetes_own(
 def test_a_former_disagreement_stays_settled(
     referee: Referee, name: str, family: str, case: Json
 ) -> None:
-    assert conformance.differs(referee, family, case) == []
+    try:
+        assert conformance.differs(referee, family, case) == []
+    except conformance.NotHere as problem:
+        pytest.skip(f"{name}: {problem}")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
