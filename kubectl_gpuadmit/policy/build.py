@@ -9,6 +9,7 @@ from typing import Any, cast
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
 from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
+from kubectl_gpuadmit.policy import dra
 from kubectl_gpuadmit.policy.model import (
     GPU_PATTERNS,
     TTL_ANNOTATIONS,
@@ -74,6 +75,8 @@ class Builder:
             static=static,
             exceptions=self.exceptions(data.get("exceptions")),
             declared_kinds=self.kinds(data.get("kinds")),
+            ledger=dra.ledger(data.get("ledger"), self),
+            tenants=dra.tenants(data.get("tenants"), self),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
         )
