@@ -18,9 +18,9 @@ from kubectl_gpuadmit.admission import (
 )
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import quantity, versions
+from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import (
-    KNOWN_KINDS,
     Generic,
     KubeObject,
     ObjectMeta,
