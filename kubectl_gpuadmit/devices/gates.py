@@ -1,4 +1,4 @@
-"""Feature gates of DRA as data: which stage and default each has from which release; judges nothing.
+"""Feature gates of DRA as data: which stage and default each has from which release.
 
 Two components count their releases apart: Kubernetes by its minor versions, NVIDIA's DRA driver by
 its own (0.5). An entry holds from ``since`` until the next one.
@@ -155,7 +155,7 @@ GATES: tuple[Gate, ...] = (
     _kubernetes(
         "DRAFractionalCapacityRange",
         "steps of a capacity below one unit",
-        _beta(37),
+        _beta(37, on=False),  # on only where --min-compatibility-version is 1.37, too
         needs=("DRAConsumableCapacity",),
     ),
     _kubernetes(

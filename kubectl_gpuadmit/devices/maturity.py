@@ -1,4 +1,4 @@
-"""The feature-maturity ledger: what is known of each DRA feature, and what a team has decided of it.
+"""The feature-maturity ledger: what is known of each DRA feature, and what a team decided of it.
 
 Knowledge comes from ``gates``, decisions from the policy's ``ledger`` section. An alpha feature is
 in use by decision only: somebody owns it, until a day. Rules of this module
@@ -200,8 +200,10 @@ def _state(
 ) -> State:
     if there is None:
         return "absent"
+    if there.stage != "alpha":
+        return "settled"
     if entry is None:
-        return "off" if there.stage == "alpha" else "settled"
+        return "off"
     if entry.expires is not None and now > entry.expires:
         return "expired"
     return "unresolved" if empty else "allowed"

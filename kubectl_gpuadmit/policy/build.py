@@ -34,6 +34,9 @@ from kubectl_gpuadmit.verdict import Level
 
 Data = dict[str, Any]
 
+SECTIONS = {"ledger": "dra/immature-feature", "tenants": "dra/tenant-allow-list"}
+"""Section of the policy -> the rule that holds workloads to it."""
+
 
 class Builder:
     """Builds the parts of one policy. ``report`` takes a pointer and what is wrong there."""
@@ -69,8 +72,12 @@ class Builder:
             default_level=level(defaults.get("level")),
             default_if_missing=level(defaults.get("ifMissing")) or "warn",
             rules={
-                name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
-                for name, entry in data.get("rules", {}).items()
+                # A section that is written is in force, whether its rule is named or not.
+                **{rule: RuleConfig() for section, rule in SECTIONS.items() if section in data},
+                **{
+                    name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
+                    for name, entry in data.get("rules", {}).items()
+                },
             },
             static=static,
             exceptions=self.exceptions(data.get("exceptions")),
