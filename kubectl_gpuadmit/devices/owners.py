@@ -8,6 +8,7 @@ GPU is which is told by UUID and PCI address, where a source knows them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -64,11 +65,10 @@ class Held(Struct, frozen=True):
 def in_both_modes(cluster: Cluster) -> tuple[BothModes, ...]:
     """Every such node, by name. A node whose plugin and driver can be about different GPUs (the two
     numbers together are no more than it has) is not among them."""
-    found = cluster.static_memo.get("nodes in both modes")
-    if not isinstance(found, tuple):
-        found = tuple(_in_both_modes(cluster))
-        cluster.static_memo["nodes in both modes"] = found
-    return found
+    found: Any = cluster.remembered(
+        "nodes in both modes", ("Node", "ResourceSlice"), lambda: tuple(_in_both_modes(cluster))
+    )
+    return tuple(found)
 
 
 def _in_both_modes(cluster: Cluster) -> Iterator[BothModes]:
@@ -131,11 +131,10 @@ def published_twice(cluster: Cluster) -> tuple[Published, ...]:
 
     A driver may publish one GPU as ``gpu`` and as ``vfio``: it hands out one of them at a time.
     """
-    found = cluster.static_memo.get("GPUs published twice")
-    if not isinstance(found, tuple):
-        found = tuple(_published_twice(cluster))
-        cluster.static_memo["GPUs published twice"] = found
-    return found
+    found: Any = cluster.remembered(
+        "GPUs published twice", ("ResourceSlice",), lambda: tuple(_published_twice(cluster))
+    )
+    return tuple(found)
 
 
 def _published_twice(cluster: Cluster) -> Iterator[Published]:

@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import normal
-from kubectl_gpuadmit.devices.model import Claim, Class
-from kubectl_gpuadmit.kube.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from kubectl_gpuadmit.devices.model import Claim
+from kubectl_gpuadmit.kube.dra import ResourceClaim, ResourceClaimTemplate
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.quantity import QuantityError
 
@@ -55,9 +55,3 @@ def _claim(cluster: Cluster, kind: str, namespace: str, name: str) -> Claim | No
     except QuantityError:
         pass
     return None
-
-
-def class_of(cluster: Cluster, name: str) -> Class | None:
-    """The DeviceClass of this name; None where it is not in the source."""
-    obj = cluster.get("DeviceClass", "", name)
-    return normal.of_class(obj) if isinstance(obj, DeviceClass) else None

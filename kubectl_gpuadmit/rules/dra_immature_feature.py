@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import features, maturity, pod_claims
 from kubectl_gpuadmit.devices.features import Use
 from kubectl_gpuadmit.devices.gates import KUBERNETES, Release
+from kubectl_gpuadmit.devices.inventory import Inventory
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.dra import ResourceSlice
 from kubectl_gpuadmit.kube.versions import version
@@ -55,21 +57,21 @@ def dra_immature_feature(ask: Ask, cluster: Cluster) -> Iterator[Found]:
                 " source",
                 hint="kubectl get deviceclasses -o json",
             )
-        for use in features.of_claim(
-            claim.claim, lambda name: pod_claims.class_of(cluster, name), _shown(cluster)
-        ):
+        classes = Inventory.of(cluster).classes
+        for use in features.of_claim(claim.claim, classes.get, _shown(cluster)):
             if finding := _finding(ask, use, str(claim), claim.index):
                 yield finding
 
 
 def _shown(cluster: Cluster) -> features.Shown:
-    """What the slices show to be on. The slices of a run do not change while it judges."""
-    found = cluster.static_memo.get("features that slices show")
-    if not isinstance(found, frozenset):
+    """What the slices show to be on."""
+
+    def shown() -> features.Shown:
         slices = (s for s in cluster.every("ResourceSlice") if isinstance(s, ResourceSlice))
-        found = frozenset((use.component, use.feature) for use in features.of_slices(slices))
-        cluster.static_memo["features that slices show"] = found
-    return found
+        return frozenset((use.component, use.feature) for use in features.of_slices(slices))
+
+    found: Any = cluster.remembered("features that slices show", ("ResourceSlice",), shown)
+    return frozenset(found)
 
 
 def _finding(ask: Ask, use: Use, claim: str, index: int) -> Finding | None:
