@@ -1,4 +1,4 @@
-"""The parts of a model, layer by layer, as an engine holds them: shapes, not bytes and not ranks."""
+"""The parts of a model, layer by layer, as an engine holds them: shapes, neither bytes nor ranks."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ Sources: ``modeling_FAMILY.py`` of each in Hugging Face transformers.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from kubectl_gpuadmit.sizing.architecture import Architecture, Tower
 from kubectl_gpuadmit.sizing.plan import Layer, Matrix, NoPlan, Part
 
@@ -78,7 +80,7 @@ def _stem(t: Tower, *, bias: bool, positions: int, extra: int = 0) -> Layer:
 
 def _projection(name: str, *sizes: int, bias: bool = True, norm: int = 0) -> Layer:
     """Linear layers from width to width, one after the other."""
-    pairs = zip(sizes[:-1], sizes[1:], strict=True)
+    pairs = pairwise(sizes)
     return Layer(
         matrices=tuple(
             Matrix(name=name, parts=(Part(after),), cols=before, split="none", bias=bias)
