@@ -29,22 +29,18 @@ def attention(
     kv_heads: int = 0,
     head_dim: int = 0,
     key_is_value: bool = False,
-    reuses_cache: bool = False,
     head_gate: bool = False,
 ) -> Block:
     """Grouped-query attention. ``qk_norm``: ``head`` (one norm of a head's width), ``heads`` (one
     for each head), ``full`` (over all heads). ``gated``: the queries' projection also makes a gate
-    of its width (Qwen3-Next); ``head_gate``: one gate a head (Laguna). ``reuses_cache``: no keys
-    and values of its own (Gemma 3n)."""
+    of its width (Qwen3-Next); ``head_gate``: one gate a head (Laguna)."""
     heads = heads or a.num_attention_heads
     kv_heads = kv_heads or a.num_key_value_heads or heads
     dim = head_dim or head_width(a)
     queries = Part(heads * dim * (2 if gated else 1), heads)
     keys = Part(kv_heads * dim, kv_heads)
     parts: tuple[Part, ...] = (queries, keys, keys)
-    if reuses_cache:
-        parts = (queries,)
-    elif key_is_value:
+    if key_is_value:
         parts = (queries, keys)
     matrices = [
         Matrix(name="self_attn.qkv_proj", parts=parts, cols=a.hidden_size, bias=qkv_bias),
@@ -60,9 +56,8 @@ def attention(
         matrices.append(
             Matrix(name="self_attn.g_proj", parts=(Part(heads, heads),), cols=a.hidden_size)
         )
-    normed = 1 if reuses_cache else 2
     vectors = {
-        "head": normed * dim,
+        "head": 2 * dim,
         "heads": (heads + kv_heads) * dim,
         "full": (heads + kv_heads) * dim,
     }.get(qk_norm, 0)

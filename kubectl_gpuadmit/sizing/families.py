@@ -316,9 +316,9 @@ def _mixer(
         kv_heads=kv_heads,
         head_dim=dim,
         key_is_value=a.attention_k_eq_v and full,
-        reuses_cache=reuses,
         head_gate=family.head_gate,
     )
+    # a layer that reuses another's cache still stores projections for keys and values of its own
     cache = None if reuses else grouped_cache(a, kind=kind, heads=kv_heads, dim=dim)
     return block, cache, None
 
@@ -452,9 +452,13 @@ def _prediction(a: Architecture, name: str, family: Family) -> tuple[Layer, ...]
         split="none",
         router=True,
     )
+    stored = 0
+    if name in ("deepseek_v3", "deepseek_v32", "kimi_k2", "glm4_moe"):
+        stored = 2 * a.vocab_size * a.hidden_size  # copies of embedding and head in the checkpoint
     extended = Layer(
         matrices=(*full.matrices, join),
         vectors=full.vectors + 3 * a.hidden_size,
+        copies=stored,
         cache=full.cache,
         width=full.width,
         experts_per_token=full.experts_per_token,

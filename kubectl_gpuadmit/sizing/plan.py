@@ -1,4 +1,4 @@
-"""The parts of a model, layer by layer, as an engine holds them: shapes, neither bytes nor ranks."""
+"""The parts of a model, layer by layer, as an engine holds them: shapes, not bytes nor ranks."""
 
 from __future__ import annotations
 
@@ -77,6 +77,8 @@ class Layer(Struct, frozen=True, kw_only=True):
     width: int = 0
     """Widest intermediate of a token in the feed-forward, gate and up together; for activations."""
     experts_per_token: int = 0
+    copies: int = 0
+    """Elements that the checkpoint stores again and an engine shares."""
 
     @property
     def elements(self) -> int:
@@ -119,6 +121,12 @@ class Plan(Struct, frozen=True, kw_only=True):
         return (
             self.text_elements + sum(layer.elements for layer in self.towers) + self.tower_elements
         )
+
+    @property
+    def stored_elements(self) -> int:
+        """All parameters of the checkpoint, with those of multi-token prediction."""
+        extra = sum(layer.elements + layer.copies for layer in self.prediction)
+        return self.elements + extra
 
 
 class NoPlan(Exception):

@@ -155,3 +155,16 @@ _TOWERS = {
     "clip_vision_model": _clip,
     "pixtral": _pixtral,
 }
+
+
+def _llama4(t: Tower, text: int) -> list[Layer]:
+    """Llama 4's encoder: class token, norms before and after, an adapter that merges 2 × 2 patches
+    to the encoder's output width of 4096, one projection."""
+    count = (t.image_size // t.patch_size) ** 2 + 1
+    stem = _stem(t, bias=False, positions=count, extra=5 * t.hidden_size)
+    adapter = _projection("vision.adapter", 4 * t.hidden_size, 4096, 4096, text, bias=False)
+    block = _block(t, gated=False, bias=True, norm_bias=True)
+    return [stem, *[block] * t.num_hidden_layers, adapter]
+
+
+_TOWERS["llama4_vision_model"] = _llama4
