@@ -103,7 +103,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Layers for multi-token prediction: stored, loaded only for speculative decoding."""
     encoder_only: bool = False
     rotary_dim: int = 0
+    """Width of the tables of sines and cosines that are kept, all tables together."""
     positions: int = 0
+    """Rows of such a table."""
+    token_buffer: int = 0
+    """Elements that the model keeps for each token of a step, beside its weights."""
 
     @property
     def text_elements(self) -> int:
