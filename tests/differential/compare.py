@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import re
+=======
+from collections.abc import Callable
+>>>>>>> main
 from typing import Any
 
 import msgspec
 
 from kubectl_gpuadmit.kube.new_pods import NewPod
-from tests.differential import ours
+from tests.differential import numa, ours
 from tests.differential.vocabulary import Json
 
 QUESTIONS = {
@@ -18,7 +22,11 @@ QUESTIONS = {
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
     "podsecurity": ["podsecurity"],
+<<<<<<< HEAD
     "dra": ["placement", "dra"],
+=======
+    "numa": ["numa"],
+>>>>>>> main
 }
 
 
@@ -231,7 +239,7 @@ def dra(case: Json, referee: Json) -> list[str]:
         alone = node.get("each", {}).get("DynamicResources")
         expected = [
             {
-                "reason": re.sub(r" expecting \{.*?\}\n", "\n", reason),
+                "reason": _EXPECTING.sub("", reason),
                 "error": alone["code"] == "Error",
             }
             for reason in (alone or {}).get("reasons", [])
@@ -298,7 +306,11 @@ COMPARE = {
     "replicas": replicas,
     "objects": other_object,
     "podsecurity": podsecurity,
+<<<<<<< HEAD
     "dra": dra,
+=======
+    "numa": numa.differences,
+>>>>>>> main
 }
 
 
@@ -306,7 +318,7 @@ def _feasible(answer: Json) -> bool:
     return any(node["code"] == "Success" for node in answer["placement"]["nodes"].values())
 
 
-WELCOME = {
+WELCOME: dict[str, Callable[[Json], float]] = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
     "placement": _feasible,
     "replicas": _feasible,
@@ -314,5 +326,6 @@ WELCOME = {
     "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
     "dra": _feasible,
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
+    "numa": numa.share_admitted,
 }
-"""Whether the referee's answer is the good one; a generator should yield a third of those."""
+"""Whether, or how far, the referee's answer is the good one; a generator should yield a third."""
