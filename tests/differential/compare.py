@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import re
-=======
 from collections.abc import Callable
->>>>>>> main
 from typing import Any
 
 import msgspec
@@ -22,11 +19,8 @@ QUESTIONS = {
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
     "podsecurity": ["podsecurity"],
-<<<<<<< HEAD
     "dra": ["placement", "dra"],
-=======
     "numa": ["numa"],
->>>>>>> main
 }
 
 
@@ -306,11 +300,8 @@ COMPARE = {
     "replicas": replicas,
     "objects": other_object,
     "podsecurity": podsecurity,
-<<<<<<< HEAD
     "dra": dra,
-=======
     "numa": numa.differences,
->>>>>>> main
 }
 
 

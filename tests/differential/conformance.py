@@ -17,13 +17,10 @@ from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
     compare,
-<<<<<<< HEAD
     dra_cases,
-=======
     messages,
     numa,
     numa_cases,
->>>>>>> main
     object_cases,
     ours,
     placement_cases,
@@ -42,11 +39,8 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "admission": admission_cases.case,
     "objects": object_cases.case,
     "podsecurity": podsecurity_cases.case,
-<<<<<<< HEAD
     "dra": dra_cases.case,
-=======
     "numa": numa_cases.case,
->>>>>>> main
 }
 
 

@@ -6,11 +6,7 @@
 //
 // and the answer holds one member per name in "ask". Objects are defaulted by the API server's own
 // scheme first, as stored ones are. Names that nobody registered in `questions` are answered with an
-<<<<<<< HEAD
 // error, so that later families only add an entry.
-=======
-// error, so that later families (dra) only add an entry.
->>>>>>> main
 //
 // Everything runs in process: no API server, no etcd, no network. Only "numa" has a child process,
 // see there.
