@@ -423,12 +423,12 @@ class DynamicResources:
                 raw = claim.raw
             else:
                 continue
-            self._cluster.apply(pod_claims.with_consumer(normal.allocated(raw, allocation), pod))
+            self._write(pod_claims.with_consumer(normal.allocated(raw, allocation), pod))
         for claim in self._claims:
             if claim.allocation is not None:
                 held = self._cluster.get("ResourceClaim", claim.namespace, claim.name)
                 if isinstance(held, dra.ResourceClaim):
-                    self._cluster.apply(pod_claims.with_consumer(held, pod))
+                    self._write(pod_claims.with_consumer(held, pod))
         if self._state is not None:
             for _, allocation in given:
                 self._state.add(allocation)
@@ -436,6 +436,9 @@ class DynamicResources:
             self._allocator.changed()
         self._forget(info, [allocation for _, allocation in given])
         self._renew()
+
+    def _write(self, claim: dra.ResourceClaim) -> None:
+        self._cluster.apply(claim, makes_known=False)
 
     def _forget(self, info: NodeInfo, given: Iterable[Allocation]) -> None:
         """Drops the answers of the nodes that see one of these devices' pools."""
