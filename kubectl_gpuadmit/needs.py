@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.devices.extended import may_be_backed
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.workloads import Workload
 from kubectl_gpuadmit.policy import Policy
@@ -93,12 +94,9 @@ def needs(
             )
         ]
     if any(pod.spec.resourceClaims for pod in pods):
-        found += [
-            Need("ResourceClaim"),
-            Need("ResourceClaimTemplate", homes),
-            Need("ResourceSlice"),
-            Need("DeviceTaintRule"),
-        ]
+        found.append(Need("ResourceClaimTemplate", homes))
+    if any(pod.spec.resourceClaims or _may_get_devices(pod) for pod in pods):
+        found += [Need("ResourceClaim"), Need("ResourceSlice"), Need("DeviceTaintRule")]
     if any(one.ref.kind == "TrainJob" for one in listed):
         found += [Need("TrainingRuntime", homes), Need("ClusterTrainingRuntime")]
     asked = [rule for rule in rules.values() if _is_on(rule, policy, homes)]
@@ -115,6 +113,17 @@ def needs(
 
 def _has_volumes(pod: Pod) -> bool:
     return any(v.persistentVolumeClaim or v.ephemeral for v in pod.spec.volumes or ())
+
+
+def _may_get_devices(pod: Pod) -> bool:
+    """Whether the pod asks for a resource that a DeviceClass may back."""
+    spec = pod.spec
+    return any(
+        may_be_backed(name)
+        for container in (*(spec.containers or ()), *(spec.initContainers or ()))
+        if container.resources is not None
+        for name in (*(container.resources.requests or ()), *(container.resources.limits or ()))
+    )
 
 
 def _is_on(rule: Rule, policy: Policy, homes: Iterable[str]) -> bool:
