@@ -229,8 +229,15 @@ class ApiServer:
 
     def _patched(self, request: Request) -> Reply:
         """Server-side apply by a sole manager replaces; a merge patch wants something to merge."""
-        name = request.path.rpartition("/")[2]
-        there = next((o for o in self.objects if o["metadata"]["name"] == name), None)
+        plural, name = request.path.split("/")[-2:]
+        there = next(
+            (
+                o
+                for o in self.objects
+                if (plural_of(o["kind"]), o["metadata"]["name"]) == (plural, name)
+            ),
+            None,
+        )
         if "apply-patch" in request.headers["Content-Type"]:
             stored = request.json
         elif there is None:
