@@ -76,6 +76,7 @@ class Builder:
             declared_kinds=self.kinds(data.get("kinds")),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
+            admission_plugins=frozenset(data.get("admissionPlugins", ())),
         )
 
     def unknown(self, pointer: str, what: str, name: str, known: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
     compare,
+    messages,
     numa,
     numa_cases,
     object_cases,
@@ -45,13 +46,13 @@ class NotHere(Exception):
     """The referee cannot play this family on this machine; the text says why."""
 
 
-
 class Outcome:
     def __init__(self, family: str, seed: str) -> None:
         self.family, self.seed = family, seed
         self.cases = self.unknown = 0
         self.welcome = 0.0
         self.disagreements: list[tuple[str, Json, list[str]]] = []
+        self.heard = messages.Heard(family)
 
     def line(self) -> str:
         """The last line of a run, for scripts."""
@@ -101,6 +102,7 @@ def run(referee: Referee, family: str, cases: int, seed: str, *, stop_after: int
         for number, (case, answer) in enumerate(zip(batch, answers, strict=True), start=begin):
             playable(answer)
             outcome.cases += 1
+            outcome.heard.listen(answer)
             found = judged(family, case, answer)
             if found == ["unknown"]:
                 outcome.unknown += 1
@@ -161,6 +163,8 @@ def report(referee: Referee, outcome: Outcome, *, most: int, store: bool) -> Non
             REGRESSIONS.mkdir(exist_ok=True)
             name = f"{outcome.family}-{origin.replace(' ', '-')}.yaml"
             (REGRESSIONS / name).write_text(text, encoding="utf-8")
+    for pattern in outcome.heard.missing:
+        print(f"never occurred: {pattern}", file=sys.stderr)
     share = 100 * outcome.welcome / max(1, outcome.cases)
     print(
         f"{share:.0f} % of the cases are feasible, admitted or solved by preemption",

@@ -152,10 +152,10 @@ CPU_OPTIONS = (
 
 
 def _kubelet(rng: Random, machine: Json) -> Json:
-    policy = rng.choice(POLICIES)
+    level = chance(rng, 0.15)
     made: Json = {
-        "topologyManagerPolicy": policy,
-        "topologyManagerScope": rng.choice(("container", "container", "pod")),
+        "topologyManagerPolicy": rng.choice((*POLICIES, *("best-effort",) * (8 if level else 0))),
+        "topologyManagerScope": "pod" if chance(rng, 0.7 if level else 0.4) else "container",
         "topologyManagerPolicyOptions": {},
         "cpuManagerPolicy": "none",
         "cpuManagerPolicyOptions": {},
@@ -183,7 +183,7 @@ def _kubelet(rng: Random, machine: Json) -> Json:
         )
     if chance(rng, 0.005):
         made["topologyManagerPolicy"] = "single-numa"
-    if chance(rng, 0.12):
+    if level:
         made["featureGates"][LEVEL] = True
     if chance(rng, 0.7):
         _static_cpus(rng, made, machine)
@@ -288,10 +288,10 @@ def _pod_level(rng: Random, spec: Json) -> None:
             own["requests"]["cpu"] = "500m"
         cpu += _millis(own["requests"].get("cpu", "0"))
         memory += _bytes(own["requests"].get("memory", "0"))
-    whole = -(-cpu // 1000) + rng.choice((0, 0, 1, 2))
+    whole = -(-cpu // 1000) + rng.choice((0, 0, 0, 1, 2))
     amounts = {
         "cpu": f"{max(1, whole)}" if chance(rng, 0.95) else f"{max(1, whole)}500m",
-        "memory": str(max(1 << 20, memory + rng.choice((0, 0, 1 << 20, GI)))),
+        "memory": str(max(1 << 20, memory + rng.choice((0, 0, 0, 1 << 20, GI)))),
     }
     spec["resources"] = {"limits": amounts, "requests": dict(amounts)}
     if chance(rng, 0.1):
@@ -334,7 +334,10 @@ def _memory(rng: Random, machine: Json) -> str:
     if chance(rng, 0.01):
         return "1500m"
     return rng.choice(
-        ("64Mi", "512Mi", "1Gi", "1Gi", f"{max(1, zone // 2)}Gi", f"{max(1, zone - 1)}Gi", "10Gi")
+        (
+            *("64Mi", "512Mi", "1Gi", "1Gi"),
+            *(f"{max(1, zone // 2)}Gi", f"{max(1, zone - 2)}Gi", f"{max(1, zone - 1)}Gi", "10Gi"),
+        )
     )
 
 

@@ -22,6 +22,9 @@ SEED = os.environ.get("GPU_ADMIT_SEED") or secrets.token_hex(4)
 FAMILIES = sorted(conformance.GENERATORS)
 STORED = list(conformance.stored())
 
+ENOUGH_FOR_EVERY_MESSAGE = 10_000
+"""Cases from which on each message that a family must bring about has occurred (about 3,000 do)."""
+
 LEAST_WELCOME = {
     "objects": 0.33,
     "placement": 0.33,
@@ -64,6 +67,8 @@ def test_our_answer_is_kubernetes_own(
     assert outcome.welcome >= LEAST_WELCOME[family] * outcome.cases, (
         "the generator is not steered any more"
     )
+    if outcome.cases >= ENOUGH_FOR_EVERY_MESSAGE:
+        assert outcome.heard.missing == (), "messages of Kubernetes that no case brought about"
 
 
 @pytest.mark.parametrize(("name", "family", "case"), STORED, ids=[name for name, _, _ in STORED])

@@ -187,9 +187,7 @@ class StaticCpus:
             wanted = pod.exclusive_cpus(container, pod_level=True)
             if container.kind == "init":
                 if wanted == 0 and lasting >= total:
-                    return (
-                        "pod rejected, pod has shared init containers but no cpus available for them"
-                    )
+                    return "pod rejected, pod has shared init containers but no cpus available for them"
             elif wanted == 0:
                 shared = True
             else:

@@ -142,8 +142,7 @@ class StaticMemory:
             if not self._open_to(mask, within):
                 continue
             if all(
-                sum(node.table(name).free for node in within) + self._reuse(uid, mask, name)
-                >= size
+                sum(node.table(name).free for node in within) + self._reuse(uid, mask, name) >= size
                 for name, size in wanted.items()
             ):
                 found.append(mask)

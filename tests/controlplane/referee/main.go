@@ -35,6 +35,8 @@ type question struct {
 	Count int `json:"count"`
 	// Numa is the machine, kubelet and sequence of pods of the question "numa".
 	Numa json.RawMessage `json:"numa"`
+	// Plugins names admission plugins that are on besides the default ones.
+	Plugins []string `json:"plugins"`
 }
 
 // casus is one question after decoding: the world it speaks of and the pod that asks.
@@ -44,6 +46,8 @@ type casus struct {
 	pod   *v1.Pod
 	count int
 	numa  json.RawMessage
+	// plugins are admission plugins that are on besides the default ones.
+	plugins []string
 
 	scheduler *scheduler
 }
@@ -112,7 +116,7 @@ func answer(line []byte) (result map[string]any) {
 		result["error"] = err.Error()
 		return result
 	}
-	c := &casus{world: world, raw: q.Pod, count: q.Count, numa: q.Numa}
+	c := &casus{world: world, raw: q.Pod, count: q.Count, numa: q.Numa, plugins: q.Plugins}
 	defer func() {
 		if c.scheduler != nil {
 			c.scheduler.close()
