@@ -127,7 +127,7 @@ NUMA = (
     r"^Pod Scope pod with pod-level resources failed admission under pod-scope topology manager$",
     # devicemanager/manager.go; "unregistered", "no longer healthy" and "changed request" speak of
     # kubelets that restart
-    r"^Allocate failed due to requested number of devices unavailable for \S+ Requested: \d+, Avail",
+    r"^Allocate failed due to requested number of devices unavailable for \S+ Requested: \d+",
     r"^Allocate failed due to no healthy devices present; cannot allocate unhealthy devices ",
     # cpumanager/policy_static.go and cpu_assignment.go
     r"^Allocate failed due to not enough cpus available to satisfy request: requested=\d+, avail",
