@@ -33,9 +33,9 @@ REASONS = {
     " refuse the pod: its devices, CPUs and memory cannot be had on the NUMA nodes that the"
     " kubelet's topology policy demands. The pod fails for good and its controller makes another,"
     " without end. Ask for what one NUMA node can give, choose other nodes, or change the policy.",
-    "placement/numa-risk": "Some of the nodes that the scheduler may choose would refuse the pod at"
-    " the kubelet (topology policy), and the scheduler does not know which. Keep the pod off them by"
-    " node affinity, or expect Failed pods until one lands elsewhere.",
+    "placement/numa-risk": "Some of the nodes that the scheduler may choose have a kubelet that would"
+    " refuse the pod (topology policy), and the scheduler does not know which. Keep the pod off them"
+    " by node affinity, or expect Failed pods until one lands elsewhere.",
 }
 
 NAMED = 4
@@ -136,8 +136,9 @@ def risk(heard: Heard) -> Finding | None:
     names = list(heard.refused)
     return Finding(
         reason="placement/numa-risk",
-        detail=f"the scheduler may choose {_listed(names)}, {_whose(names)} kubelet would refuse it: "
-        f"{_why(heard.refused[names[0]])}; a pod sent there stays Failed and the next may follow it",
+        detail=f"the scheduler may choose {_listed(names)}, {_whose(names)} kubelet would refuse"
+        f" it: {_why(heard.refused[names[0]])}; a pod sent there stays Failed, and the next may"
+        " follow it",
         evidence=(
             Evidence(
                 f"{heard.nodes} nodes the scheduler may choose",
