@@ -362,6 +362,7 @@ def _place(
         ttl_annotations=terms.policy.ttl_annotations,
         mates=mates,
         kubernetes=terms.kubernetes,
+        policy=terms.policy,
     )
 
 

@@ -6,6 +6,8 @@ it. It says what each node has against the pod; it does not choose, explain or p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import pods as podlib
 from kubectl_gpuadmit.kube.objects import Pod
@@ -122,13 +124,18 @@ class Cycle:
             return None
         if not self._wide and not self._nominated:
             return self._synced().best()
+        return next(self.feasible(), None)
+
+    def feasible(self) -> Iterator[NodeInfo]:
+        """All feasible nodes, in the order in which the model chooses them."""
+        if self.rejections:
+            return
         for info in self._synced().feasible():
-            if self._judge_wide(info, self._wide):
+            if self._wide and self._judge_wide(info, self._wide):
                 continue
             if info.name in self._nominated and self._beside_nominated(info):
                 continue
-            return info
-        return None
+            yield info
 
     def _synced(self) -> boards.Board:
         """Other cycles may have shown the shared board another cluster since."""

@@ -37,12 +37,27 @@ NO_LABELS: Mapping[str, str] = {}
 TTL_ANNOTATIONS = ("gpu-admit.io/ttl",)
 
 
+class PoolKubelet(Struct, frozen=True):
+    """What a pool's kubelets are told about alignment, in the names of KubeletConfiguration
+    (kubelet.config.k8s.io/v1beta1). It counts where the nodes do not say themselves."""
+
+    topologyManagerPolicy: str
+    topologyManagerScope: str = "container"
+    topologyManagerPolicyOptions: dict[str, str] = field(default_factory=dict)
+    cpuManagerPolicy: str = "none"
+    cpuManagerPolicyOptions: dict[str, str] = field(default_factory=dict)
+    memoryManagerPolicy: str = "None"
+    reservedSystemCPUs: str = ""
+    featureGates: dict[str, bool] = field(default_factory=dict)
+
+
 class Pool(Struct, frozen=True):
     """Nodes that carry all of ``nodeSelector``; ``tolerations`` are what a pod needs to enter."""
 
     name: str
     nodeSelector: dict[str, str]
     tolerations: tuple[Toleration, ...] = ()
+    kubelet: PoolKubelet | None = None
 
 
 class ClassMatch(Struct, frozen=True):
