@@ -16,6 +16,7 @@ import yaml
 from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
+    cel_cases,
     compare,
     object_cases,
     ours,
@@ -35,6 +36,7 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "admission": admission_cases.case,
     "objects": object_cases.case,
     "podsecurity": podsecurity_cases.case,
+    "cel": cel_cases.case,
 }
 
 

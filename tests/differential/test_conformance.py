@@ -29,6 +29,7 @@ LEAST_WELCOME = {
     "preemption": 0.33,
     "replicas": 0.2,
     "podsecurity": 0.33,
+    "cel": 0.33,
 }
 """Share of cases in which Kubernetes says yes: a generator of refusals alone proves little."""
 
