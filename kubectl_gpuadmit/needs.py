@@ -46,7 +46,8 @@ EVERYTHING = (
             *("PriorityClass", "PodDisruptionBudget", "RuntimeClass", "Job"),
             *("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode"),
             *("CSIDriver", "CSIStorageCapacity", "DeviceClass", "ResourceSlice"),
-            *("ResourceClaim", "ResourceClaimTemplate", *ADMISSION_CONFIGURATION),
+            *("ResourceClaim", "ResourceClaimTemplate", "DeviceTaintRule"),
+            *ADMISSION_CONFIGURATION,
         )
     ),
 )
@@ -96,6 +97,7 @@ def needs(
             Need("ResourceClaim"),
             Need("ResourceClaimTemplate", homes),
             Need("ResourceSlice"),
+            Need("DeviceTaintRule"),
         ]
     if any(one.ref.kind == "TrainJob" for one in listed):
         found += [Need("TrainingRuntime", homes), Need("ClusterTrainingRuntime")]

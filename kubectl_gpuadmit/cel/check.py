@@ -390,7 +390,7 @@ class _Checker:
 
     def _sort_by(self, node: Fold, element: Type, key: Type) -> Type:
         over = substitute(self.bound, self.result.types[id(node.over)])
-        if over.kind != "list" and not is_dyn(over):
+        if over.kind != "list" and not is_dyn_or_error(over):
             shown = list_of(substitute(self.bound, key) if over.kind == "map" else DYN)
             self._error(
                 node.at,

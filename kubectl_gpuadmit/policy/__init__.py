@@ -15,6 +15,7 @@ from kubectl_gpuadmit.policy.model import (
     StaticMatch,
     StaticRule,
     TemplateChange,
+    Tenant,
     WorkloadClass,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "StaticMatch",
     "StaticRule",
     "TemplateChange",
+    "Tenant",
     "WorkloadClass",
 ]

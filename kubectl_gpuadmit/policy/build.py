@@ -9,6 +9,7 @@ from typing import Any, cast
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
 from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
+from kubectl_gpuadmit.policy import dra
 from kubectl_gpuadmit.policy.model import (
     GPU_PATTERNS,
     TTL_ANNOTATIONS,
@@ -32,6 +33,9 @@ from kubectl_gpuadmit.rule import Rule
 from kubectl_gpuadmit.verdict import Level
 
 Data = dict[str, Any]
+
+SECTIONS = {"ledger": "dra/immature-feature", "tenants": "dra/tenant-allow-list"}
+"""Section of the policy -> the rule that holds workloads to it."""
 
 
 class Builder:
@@ -68,14 +72,21 @@ class Builder:
             default_level=level(defaults.get("level")),
             default_if_missing=level(defaults.get("ifMissing")) or "warn",
             rules={
-                name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
-                for name, entry in data.get("rules", {}).items()
+                # A section that is written is in force, whether its rule is named or not.
+                **{rule: RuleConfig() for section, rule in SECTIONS.items() if section in data},
+                **{
+                    name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
+                    for name, entry in data.get("rules", {}).items()
+                },
             },
             static=static,
             exceptions=self.exceptions(data.get("exceptions")),
             declared_kinds=self.kinds(data.get("kinds")),
+            ledger=dra.ledger(data.get("ledger"), self),
+            tenants=dra.tenants(data.get("tenants"), self),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
+            admission_plugins=frozenset(data.get("admissionPlugins", ())),
         )
 
     def unknown(self, pointer: str, what: str, name: str, known: Iterable[str]) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from kubectl_gpuadmit.devices.maturity import Ledger
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Pod, Taint, Toleration
 from kubectl_gpuadmit.rule import REGISTRY
@@ -199,6 +200,22 @@ class PolicyException(Struct, frozen=True):
         )
 
 
+class Tenant(Struct, frozen=True):
+    """What the claims of some namespaces may ask for; None where that is not restricted."""
+
+    name: str
+    namespaces: tuple[str, ...]
+    """Patterns."""
+    deviceClasses: tuple[str, ...] | None = None
+    """Patterns."""
+    selectors: tuple[str, ...] | None = None
+    """CEL expressions of requests, as text; spaces do not count."""
+    maxDevices: int | None = None
+    """Devices of all claims of one pod together."""
+    runtimeClasses: tuple[str, ...] | None = None
+    """Patterns; a pod without one is always allowed."""
+
+
 class Policy(Struct, frozen=True, kw_only=True):
     """A whole policy file. ``Policy.default()`` is the policy of a run without one."""
 
@@ -213,8 +230,12 @@ class Policy(Struct, frozen=True, kw_only=True):
     static: tuple[StaticRule, ...] = ()
     exceptions: tuple[PolicyException, ...] = ()
     declared_kinds: tuple[DeclaredKind, ...] = ()
+    ledger: Ledger = Ledger()
+    tenants: tuple[Tenant, ...] = ()
     gpu_patterns: tuple[str, ...] = GPU_PATTERNS
     ttl_annotations: tuple[str, ...] = TTL_ANNOTATIONS
+    admission_plugins: frozenset[str] = frozenset()
+    """Plugins of the API server that are on here though they are off by default."""
 
     @classmethod
     def default(cls) -> Policy:
@@ -282,6 +303,12 @@ class Policy(Struct, frozen=True, kw_only=True):
             if exception.covers(rule, reason, ref, labels, now):
                 return exception
         return None
+
+    def tenant(self, namespace: str) -> Tenant | None:
+        """The first tenant whose namespaces hold this one."""
+        return next(
+            (t for t in self.tenants if any(matches(namespace, p) for p in t.namespaces)), None
+        )
 
     # -- pools and classes -------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ COMMANDS = (
     "policy lint",
     "policy init",
     "policy schema",
+    "policy ledger",
     "why",
     "version",
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from kubectl_gpuadmit.kube.new_pods import NewPod
-from tests.differential import ours
+from tests.differential import numa, ours
 from tests.differential.vocabulary import Json
 
 QUESTIONS = {
@@ -19,6 +20,7 @@ QUESTIONS = {
     "admission": ["admission"],
     "podsecurity": ["podsecurity"],
     "cel": ["cel"],
+    "numa": ["numa"],
 }
 
 
@@ -268,6 +270,7 @@ COMPARE = {
     "replicas": replicas,
     "objects": other_object,
     "podsecurity": podsecurity,
+    "numa": numa.differences,
 }
 
 
@@ -275,7 +278,7 @@ def _feasible(answer: Json) -> bool:
     return any(node["code"] == "Success" for node in answer["placement"]["nodes"].values())
 
 
-WELCOME = {
+WELCOME: dict[str, Callable[[Json], float]] = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
     "placement": _feasible,
     "replicas": _feasible,
@@ -283,5 +286,6 @@ WELCOME = {
     "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
     "cel": lambda answer: any(one["matches"] for one in answer["cel"]),
+    "numa": numa.share_admitted,
 }
-"""Whether the referee's answer is the good one; a generator should yield a third of those."""
+"""Whether, or how far, the referee's answer is the good one; a generator should yield a third."""

@@ -27,7 +27,15 @@ from kubectl_gpuadmit.narrowed import Absence
 from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, Need
 from kubectl_gpuadmit.verdict import Ref
 
-_PLACEMENT = {"Node", "Pod", "PodDisruptionBudget", "DeviceClass", "ResourceSlice", "ResourceClaim"}
+_PLACEMENT = {
+    "Node",
+    "Pod",
+    "PodDisruptionBudget",
+    "DeviceClass",
+    "DeviceTaintRule",
+    "ResourceSlice",
+    "ResourceClaim",
+}
 _OWN_OBJECTS = 40
 """Workloads of the input that are looked up one by one; of more, none is."""
 

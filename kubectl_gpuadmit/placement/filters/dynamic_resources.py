@@ -7,7 +7,8 @@ Sources: pkg/scheduler/framework/plugins/dynamicresources and noderesources/fit.
 from __future__ import annotations
 
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube.objects import Generic, Pod
+from kubectl_gpuadmit.kube.dra import DeviceClass
+from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, is_extended
 from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.placement.filters.resources_fit import Asked
@@ -34,11 +35,8 @@ def delegated(cluster: Cluster, wanted: Asked, *, kubernetes: str) -> frozenset[
     supplied = set()
     for item in cluster.every("DeviceClass"):
         supplied.add(DEVICE_CLASS + item.name)
-        if isinstance(item, Generic):
-            spec = item.document.get("spec")
-            mapped = spec.get("extendedResourceName") if isinstance(spec, dict) else None
-            if isinstance(mapped, str):
-                supplied.add(mapped)
+        if isinstance(item, DeviceClass) and item.spec.extendedResourceName:
+            supplied.add(item.spec.extendedResourceName)
     return frozenset(name for name in names if name in supplied)
 
 
