@@ -3,7 +3,7 @@
 Rules of this module
 1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec
    and OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
-2. A request is asked again only where that cannot do harm: reads, and dry runs.
+2. A request is asked again only where that cannot do harm: reads, dry runs, server-side apply.
 3. Waits are bounded: ``MAX_WAIT`` seconds over all retries of a request.
 """
 
@@ -35,6 +35,9 @@ READ_SECONDS = 60.0
 not hold us for ever."""
 
 CONNECT_SECONDS = 10.0
+
+APPLY = "application/apply-patch+yaml"
+"""Content type of server-side apply; JSON is YAML."""
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -96,6 +99,15 @@ class Connection:
         query = {"dryRun": "All", "fieldManager": "kubectl-gpu-admit"}
         return self._request("POST", path, query, body=body)
 
+    def apply(self, path: str, body: bytes, *, manager: str) -> Reply:
+        """Server-side apply as ``manager``; doing it again changes nothing. Raises as ``get``."""
+        query = {"fieldManager": manager}
+        return self._request("PATCH", path, query, body=body, content=APPLY)
+
+    def delete(self, path: str) -> Reply:
+        """The reply to a DELETE, dependents in the background. Raises as ``get``."""
+        return self._request("DELETE", path, {"propagationPolicy": "Background"})
+
     def fail(self, problem: HttpStatus) -> Unanswerable:
         """The error that ends the call because of this status."""
         if problem.status == 401:
@@ -118,6 +130,7 @@ class Connection:
         *,
         body: bytes | None = None,
         accept: str = "",
+        content: str = "application/json",
     ) -> Reply:
         url = f"{self._host}{path}" + (f"?{urlencode(query)}" if query else "")
         waited = 0.0
@@ -125,7 +138,7 @@ class Connection:
             pause = float(2 ** (attempt - 1)) / 2
             last = attempt == ATTEMPTS
             try:
-                return self._once(method, url, body=body, accept=accept)
+                return self._once(method, url, body=body, accept=accept, content=content)
             except HttpStatus as problem:
                 problem.what = path
                 if problem.status not in BUSY or last or (body and problem.status != 429):
@@ -142,7 +155,9 @@ class Connection:
             waited += pause
         raise AssertionError("the last attempt returns or raises")
 
-    def _once(self, method: str, url: str, *, body: bytes | None, accept: str) -> Reply:
+    def _once(
+        self, method: str, url: str, *, body: bytes | None, accept: str, content: str
+    ) -> Reply:
         from urllib3.exceptions import HTTPError
 
         try:
@@ -150,14 +165,14 @@ class Connection:
                 method,
                 url,
                 body=body,
-                headers=self._headers(accept, body),
+                headers=self._headers(accept, content if body is not None else ""),
                 timeout=self._timeout(),
                 retries=False,
                 redirect=False,
                 preload_content=False,
             )
             try:
-                content = reply.read()
+                answer = reply.read()
             finally:
                 reply.release_conn()
         except (HTTPError, OSError) as problem:
@@ -170,15 +185,15 @@ class Connection:
                 ) from problem
             raise error from problem
         if not 200 <= reply.status < 300:
-            raise HttpStatus(reply.status, content, reply.headers)
-        if not content.lstrip()[:1] == b"{":
+            raise HttpStatus(reply.status, answer, reply.headers)
+        if not answer.lstrip()[:1] == b"{":
             raise Unanswerable(
                 "garbled-reply",
                 f"{self._host} answers, but not as an API server does",
                 hint="check server: in the kubeconfig; does a proxy ask for a login?",
             )
         warnings = reply.headers.getlist("Warning") if "Warning" in reply.headers else []
-        return Reply(content, tuple(_warning(text) for text in warnings))
+        return Reply(answer, tuple(_warning(text) for text in warnings))
 
     def _timeout(self) -> Any:
         from urllib3 import Timeout
@@ -188,15 +203,15 @@ class Connection:
             return Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
         return Timeout(connect=given or None, read=given or None)
 
-    def _headers(self, accept: str, body: bytes | None) -> Any:
+    def _headers(self, accept: str, content: str) -> Any:
         from urllib3 import HTTPHeaderDict
 
         headers = HTTPHeaderDict()
         headers["Accept"] = accept or "application/json"
         headers["Accept-Encoding"] = "gzip"
         headers["User-Agent"] = "kubectl-gpu-admit"
-        if body is not None:
-            headers["Content-Type"] = "application/json"
+        if content:
+            headers["Content-Type"] = content
         with self._lock:  # may run a plugin to renew a token
             for setting in self._configuration.auth_settings().values():
                 if setting["value"]:
