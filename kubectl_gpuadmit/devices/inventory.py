@@ -44,6 +44,11 @@ class Inventory:
         assert isinstance(found, Inventory)
         return found
 
+    @property
+    def published(self) -> Published:
+        """The part that claims do not change."""
+        return self._published
+
     # -- what drivers and administrators publish ---------------------------------------------
 
     @property
@@ -113,16 +118,26 @@ class Published:
             for obj in _sorted(cluster, kind)
             if (finding := normal.outdated(obj)) is not None
         )
+        self._tainted: tuple[Slice, ...] | None = None
         self._slices = _sorted(cluster, "ResourceSlice")
         self._classes = _sorted(cluster, "DeviceClass")
 
     @cached_property
     def slices(self) -> tuple[Slice, ...]:
-        return tuple(
-            normal.of_slice(obj, self.rules)
+        return self.slices_with(rules=True)
+
+    def slices_with(self, *, rules: bool) -> tuple[Slice, ...]:
+        """By name, with the taints of DeviceTaintRules or the drivers' own alone."""
+        if rules and self._tainted is not None:
+            return self._tainted
+        found = tuple(
+            normal.of_slice(obj, self.rules if rules else ())
             for obj in self._slices
             if isinstance(obj, dra.ResourceSlice) and normal.readable(obj)
         )
+        if rules:
+            self._tainted = found
+        return found
 
     @cached_property
     def pools(self) -> dict[PoolId, Pool]:

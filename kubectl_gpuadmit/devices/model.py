@@ -86,6 +86,7 @@ class Device:
     __slots__ = (
         "_attributes",
         "_capacity",
+        "_written",
         "driver",
         "id",
         "name",
@@ -105,6 +106,7 @@ class Device:
         self.taints = taints
         self._attributes: dict[str, Value] | None = None
         self._capacity: dict[str, Capacity] | None = None
+        self._written: dict[str, Capacity] | None = None
 
     @property
     def attributes(self) -> dict[str, Value]:
@@ -120,11 +122,17 @@ class Device:
     def capacity(self) -> dict[str, Capacity]:
         """Fully qualified name -> capacity. Raises QuantityError."""
         if self._capacity is None:
-            self._capacity = {
-                name: capacity_of(capacity)
-                for name, capacity in qualified(self.driver, self.raw.capacity)
-            }
+            self._capacity = dict(qualified(self.driver, self.capacity_as_written))
         return self._capacity
+
+    @property
+    def capacity_as_written(self) -> dict[str, Capacity]:
+        """By the driver's own names, by which requests for an amount go. Raises QuantityError."""
+        if self._written is None:
+            self._written = {
+                name: capacity_of(capacity) for name, capacity in (self.raw.capacity or {}).items()
+            }
+        return self._written
 
     @property
     def consumes(self) -> tuple[dra.CounterConsumption, ...]:

@@ -7,6 +7,8 @@ not read, except the two kinds that had no other version for a while: ``outdated
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from kubectl_gpuadmit.devices.model import (
     Allocation,
     Allotted,
@@ -205,3 +207,28 @@ def _tolerations(raw: tuple[dra.DeviceToleration, ...] | None) -> tuple[Tolerati
 
 def _taint(raw: dra.DeviceTaint, rule: str = "") -> Taint:
     return Taint(raw.key, raw.value or "", raw.effect, raw.timeAdded or "", rule)
+
+
+# -- back: what is allocated here goes into a cluster as the scheduler would write it ---------------
+
+
+def allocated(claim: dra.ResourceClaim, allocation: Allocation) -> dra.ResourceClaim:
+    """The claim with this allocation."""
+    results = tuple(
+        dra.AllocatedDevice(
+            one.request,
+            one.device.driver,
+            one.device.pool,
+            one.device.device,
+            True if one.admin_access else None,
+            bindingConditions=one.binding_conditions or None,
+            bindingFailureConditions=one.binding_failure_conditions or None,
+            shareID=one.share or None,
+            consumedCapacity=None
+            if one.consumed is None
+            else {name: amount.canonical() for name, amount in one.consumed.items()},
+        )
+        for one in allocation.devices
+    )
+    result = dra.AllocationResult(dra.AllocatedDevices(results), allocation.node_selector)
+    return structs.replace(claim, status=structs.replace(claim.status, allocation=result))

@@ -1,0 +1,123 @@
+"""CEL selectors against devices: each expression is compiled once, each answer worked out once.
+
+An expression that names the attributes it reads is asked once for all devices with the same values
+of them; 5,000 nodes of one kind have few of those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kubectl_gpuadmit.devices.allocator.outcome import Unsure
+from kubectl_gpuadmit.devices.model import Device
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.cel import dra as cel
+
+_Key = tuple[object, ...]
+
+
+class CelError(Exception):
+    """An expression does not compile, or fails on a device. ``str()`` is Kubernetes' text."""
+
+    def __init__(self, text: str, *, compiling: bool = False) -> None:
+        super().__init__(text)
+        self.compiling = compiling
+
+
+class Selectors:
+    """Answers whether expressions match devices, for one Kubernetes version."""
+
+    def __init__(self, *, consumable_capacity: bool = True) -> None:
+        self._consumable = consumable_capacity
+        self._compiled: dict[str, cel.Selector | Exception] = {}
+        self._keys: dict[str, Callable[[Device], _Key]] = {}
+        self._answers: dict[tuple[str, _Key], bool | Exception] = {}
+
+    def matches(self, expression: str, device: Device) -> bool:
+        """Raises CelError where the scheduler would fail, Unsure where it cannot be evaluated."""
+        key_of = self._keys.get(expression)
+        if key_of is None:
+            key_of = self._keys[expression] = _reads(expression)
+        key = (expression, key_of(device))
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._asked(expression, device)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _asked(self, expression: str, device: Device) -> bool | Exception:
+        from kubectl_gpuadmit.cel import dra as cel
+
+        selector = self._compiled.get(expression)
+        if selector is None:
+            compiled = cel.compile(expression, consumable_capacity=self._consumable)
+            if isinstance(compiled, cel.Problem):
+                selector = CelError(compiled.message, compiling=True)
+            else:
+                selector = compiled
+            self._compiled[expression] = selector
+        if isinstance(selector, Exception):
+            return selector
+        found = selector.matches(
+            device.driver,
+            device.raw.attributes or {},
+            device.raw.capacity or {},
+            device.shareable,
+        )
+        match found:
+            case bool():
+                return found
+            case cel.RuntimeProblem():
+                return CelError(found.message)
+        return Unsure(f"the selector {expression!r} was not evaluated: {found.reason}")
+
+
+_ATTRIBUTE = re.compile(
+    r"""\bdevice\s*\.\s*(attributes|capacity)\s*
+    \[\s*(?P<q>["'])(?P<domain>[-.\w/]+)(?P=q)\s*\]
+    (?:\s*\.\s*\??(?P<id>[A-Za-z_]\w*)(?!\s*\()
+      |\s*\[\s*\??(?P<q2>["'])(?P<id2>[A-Za-z_]\w*)(?P=q2)\s*\])?""",
+    re.VERBOSE,
+)
+_DRIVER = re.compile(r"\bdevice\s*\.\s*(driver|allowMultipleAllocations)\b")
+_DEVICE = re.compile(r"\bdevice\b")
+
+
+def _reads(expression: str) -> Callable[[Device], _Key]:
+    """What of a device the expression can depend on, as something to compare.
+
+    Where that cannot be told from the text, the device itself.
+    """
+    names: set[tuple[str, str]] = set()
+    rest = ""
+    at = 0
+    for found in _ATTRIBUTE.finditer(expression):
+        name = found["id"] or found["id2"]
+        if name is None:
+            return _itself
+        names.add((str(found[1]), f"{found['domain']}/{name}"))
+        rest += expression[at : found.start()]
+        at = found.end()
+    rest += expression[at:]
+    if _DEVICE.search(_DRIVER.sub("", rest)):
+        return _itself
+    attributes = tuple(sorted(name for kind, name in names if kind == "attributes"))
+    capacities = tuple(sorted(name for kind, name in names if kind == "capacity"))
+
+    def key(device: Device) -> _Key:
+        held = device.attributes
+        values: list[object] = [held.get(name) for name in attributes]
+        if capacities:
+            amounts = device.capacity
+            values += [amounts[name].value if name in amounts else None for name in capacities]
+        return (device.driver, device.shareable, *values, *map(type, values))
+
+    return key
+
+
+def _itself(device: Device) -> _Key:
+    return (id(device), device)
