@@ -161,7 +161,11 @@ def meaning(reason: str, message: str) -> tuple[Evidence, ...]:
         Evidence(cause.reason, _WHO[cause.who], cause.detail, None, cause.speaker)
         for cause in causes
     ]
-    steps = dict.fromkeys(cause.next for cause in causes if cause.next)
+    steps = dict.fromkeys(
+        cause.next
+        for cause in causes
+        if cause.next and not cause.next.startswith("kubectl gpu-admit explain")  # this is it
+    )
     return (*means, *(Evidence("next", "next", step, None) for step in steps))
 
 

@@ -12,6 +12,7 @@ import typer
 
 from kubectl_gpuadmit import __version__
 from kubectl_gpuadmit.cli import check, explain
+from kubectl_gpuadmit.cli.agent import agent
 from kubectl_gpuadmit.cli.diff import diff
 from kubectl_gpuadmit.cli.isolate import isolate
 from kubectl_gpuadmit.cli.main import PROGRAM
@@ -94,6 +95,7 @@ app.command()(why)
 app.command()(snapshot)
 app.command()(diff)
 app.command()(isolate)
+app.command()(agent)
 app.add_typer(policy, name="policy")
 
 

@@ -1,4 +1,4 @@
-"""Which kinds have a struct: of ``objects`` and of ``dra``. All others are ``Generic``."""
+"""Which kinds have a struct: of ``objects``, of ``dra``. All others are ``Generic``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from kubectl_gpuadmit.kube.dra import (
     ResourcePoolStatusRequest,
     ResourceSlice,
 )
+from kubectl_gpuadmit.kube.gpu_topology import GROUP
 from kubectl_gpuadmit.kube.objects import (
     ConfigMap,
     CSINode,
     Event,
+    GpuTopology,
     KubeObject,
     LimitRange,
     Namespace,
@@ -48,6 +50,7 @@ KNOWN_KINDS: dict[str, type[KubeObject]] = {
         ServiceAccount,
         ConfigMap,
         Event,
+        GpuTopology,
         ResourceSlice,
         DeviceClass,
         ResourceClaim,
@@ -74,6 +77,7 @@ AnyKnown = (
     | ServiceAccount
     | ConfigMap
     | Event
+    | GpuTopology
     | ResourceSlice
     | DeviceClass
     | ResourceClaim
@@ -95,5 +99,6 @@ GROUPS: dict[str, str] = {
     "StorageClass": "storage.k8s.io",
     "CSINode": "storage.k8s.io",
     "RuntimeClass": "node.k8s.io",
+    "GpuTopology": GROUP,
 }
 """Kind that has a struct -> the API group whose objects it fits."""

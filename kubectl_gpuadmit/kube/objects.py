@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from kubectl_gpuadmit.kube.gpu_topology import GpuTopologySpec
+
 QuantityText = str | int | float
 """A quantity as written: the API accepts JSON strings and numbers."""
 
@@ -530,6 +532,12 @@ class Event(KubeObject, frozen=True, gc=False, kw_only=True, tag="Event"):
     count: int | None = None
     lastTimestamp: str | None = None
     eventTime: str | None = None
+
+
+class GpuTopology(KubeObject, frozen=True, gc=False, kw_only=True, tag="GpuTopology"):
+    """The agent's map of the node of the same name; of our own API group."""
+
+    spec: GpuTopologySpec = field(default_factory=GpuTopologySpec)
 
 
 class Generic(KubeObject, frozen=True, gc=False, kw_only=True, tag="Generic"):

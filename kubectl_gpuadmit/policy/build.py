@@ -86,6 +86,7 @@ class Builder:
             tenants=dra.tenants(data.get("tenants"), self),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
+            admission_plugins=frozenset(data.get("admissionPlugins", ())),
         )
 
     def unknown(self, pointer: str, what: str, name: str, known: Iterable[str]) -> None:

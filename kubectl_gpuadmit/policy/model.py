@@ -234,6 +234,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     tenants: tuple[Tenant, ...] = ()
     gpu_patterns: tuple[str, ...] = GPU_PATTERNS
     ttl_annotations: tuple[str, ...] = TTL_ANNOTATIONS
+    admission_plugins: frozenset[str] = frozenset()
+    """Plugins of the API server that are on here though they are off by default."""
 
     @classmethod
     def default(cls) -> Policy:

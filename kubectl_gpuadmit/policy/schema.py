@@ -364,6 +364,12 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                 "tenants": TENANTS,
                 "gpuResources": TEXTS,
                 "ttlAnnotations": TEXTS,
+                "admissionPlugins": {
+                    "type": "array",
+                    "items": {"enum": ["ExtendedResourceToleration"]},
+                    "description": "Admission plugins that this cluster's API server runs though"
+                    " they are off by default.",
+                },
             },
             required=("apiVersion", "kind"),
         ),

@@ -43,7 +43,9 @@ def pods_moved(case: Case) -> Iterator[Proposal]:
     for pod in own:
         cluster.remove("Pod", pod.namespace, pod.name)
     asking = [
-        chain.mutate(group.pod, cluster, kubernetes=case.terms.kubernetes).pod
+        chain.mutate(
+            group.pod, cluster, kubernetes=case.terms.kubernetes, plugins=case.terms.plugins
+        ).pod
         for group in case.workload.groups
     ]
     most = max(map(priority, asking), default=0)
@@ -57,7 +59,13 @@ def _on_node(
     cluster: Cluster, info: NodeInfo, lack: dict[str, int], most: int
 ) -> Iterator[Proposal]:
     movable = sorted(
-        (pod for pod in info.pods if priority(pod) <= most and not _of_daemonset(pod)),
+        (
+            pod
+            for pod in info.pods
+            if priority(pod) <= most
+            and not _of_daemonset(pod)
+            and not pod.metadata.deletionTimestamp  # it is going anyway
+        ),
         key=lambda pod: (_gpus(pod), pod.namespace, pod.name),
     )
     for size in (1, 2):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from kubectl_gpuadmit.kube.new_pods import NewPod
-from tests.differential import ours
+from tests.differential import numa, ours
 from tests.differential.vocabulary import Json
 
 QUESTIONS = {
@@ -17,6 +18,7 @@ QUESTIONS = {
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
     "podsecurity": ["podsecurity"],
+    "numa": ["numa"],
 }
 
 
@@ -232,6 +234,7 @@ COMPARE = {
     "replicas": replicas,
     "objects": other_object,
     "podsecurity": podsecurity,
+    "numa": numa.differences,
 }
 
 
@@ -239,12 +242,13 @@ def _feasible(answer: Json) -> bool:
     return any(node["code"] == "Success" for node in answer["placement"]["nodes"].values())
 
 
-WELCOME = {
+WELCOME: dict[str, Callable[[Json], float]] = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
     "placement": _feasible,
     "replicas": _feasible,
     "objects": lambda answer: bool(answer["object"]["allowed"]),
     "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
+    "numa": numa.share_admitted,
 }
-"""Whether the referee's answer is the good one; a generator should yield a third of those."""
+"""Whether, or how far, the referee's answer is the good one; a generator should yield a third."""

@@ -120,7 +120,8 @@ def message_of(finding: Finding) -> str:
 def admission(case: Json) -> Json:
     """``unknown`` is true where we say that we cannot tell."""
     cluster, pod = cluster_of(case), asking(case)
-    mutated = chain.mutate(pod, cluster, kubernetes=KUBERNETES)
+    plugins = frozenset(case.get("plugins", ()))
+    mutated = chain.mutate(pod, cluster, kubernetes=KUBERNETES, plugins=plugins)
     validated = chain.validate(mutated.pod, cluster, kubernetes=KUBERNETES)
     findings = [f for f in (*mutated.findings, *validated.findings) if f.level == "deny"]
     unknowns = [u for u in (*mutated.unknowns, *validated.unknowns) if u.level != "audit"]

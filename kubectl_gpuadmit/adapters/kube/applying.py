@@ -18,6 +18,9 @@ from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Resource
 from kubectl_gpuadmit.errors import Unanswerable
 
 Effect = Literal["created", "changed", "unchanged", "made anew", "deleted", "absent"]
+APPLY = "application/apply-patch+yaml"
+"""Content type of server-side apply; JSON is YAML."""
+
 _GROUP = "resource.k8s.io"
 
 
@@ -133,7 +136,8 @@ class Applier:
     ) -> _Head:
         path = resource.path(self._version(resource), namespace, name)
         body = msgspec.json.encode(document)
-        reply = self._connection.apply(path, body, manager=self._manager)
+        query = {"fieldManager": self._manager}
+        reply = self._connection.patch(path, body, content=APPLY, query=query)
         return msgspec.json.decode(reply.body, type=_Head)
 
     def delete(self, kind: str, name: str, namespace: str = "") -> Done:

@@ -3,7 +3,7 @@
 Rules of this module
 1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec
    and OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
-2. A request is asked again only where that cannot do harm: reads, dry runs, server-side apply.
+2. A request is asked again only where that cannot do harm: reads, dry runs, deletions; no other write.
 3. Waits are bounded: ``MAX_WAIT`` seconds over all retries of a request.
 """
 
@@ -35,9 +35,6 @@ READ_SECONDS = 60.0
 not hold us for ever."""
 
 CONNECT_SECONDS = 10.0
-
-APPLY = "application/apply-patch+yaml"
-"""Content type of server-side apply; JSON is YAML."""
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -99,13 +96,19 @@ class Connection:
         query = {"dryRun": "All", "fieldManager": "kubectl-gpu-admit"}
         return self._request("POST", path, query, body=body)
 
-    def apply(self, path: str, body: bytes, *, manager: str) -> Reply:
-        """Server-side apply as ``manager``; doing it again changes nothing. Raises as ``get``."""
-        query = {"fieldManager": manager}
-        return self._request("PATCH", path, query, body=body, content=APPLY)
+    def patch(self, path: str, body: bytes, *, content: str, query: Mapping[str, str]) -> Reply:
+        """The reply to one PATCH, never asked again here: who writes knows what is newest by then.
+        Raises as ``get`` does."""
+        url = f"{self._host}{path}" + (f"?{urlencode(query)}" if query else "")
+        try:
+            return self._once("PATCH", url, body=body, accept="", kind=content)
+        except HttpStatus as problem:
+            problem.what = path
+            raise
 
     def delete(self, path: str) -> Reply:
-        """The reply to a DELETE, dependents in the background. Raises as ``get``."""
+        """The reply to a DELETE, dependents in the background: what is gone stays gone however
+        often it is asked. Raises as ``get`` does."""
         return self._request("DELETE", path, {"propagationPolicy": "Background"})
 
     def fail(self, problem: HttpStatus) -> Unanswerable:
@@ -130,7 +133,6 @@ class Connection:
         *,
         body: bytes | None = None,
         accept: str = "",
-        content: str = "application/json",
     ) -> Reply:
         url = f"{self._host}{path}" + (f"?{urlencode(query)}" if query else "")
         waited = 0.0
@@ -138,7 +140,7 @@ class Connection:
             pause = float(2 ** (attempt - 1)) / 2
             last = attempt == ATTEMPTS
             try:
-                return self._once(method, url, body=body, accept=accept, content=content)
+                return self._once(method, url, body=body, accept=accept)
             except HttpStatus as problem:
                 problem.what = path
                 if problem.status not in BUSY or last or (body and problem.status != 429):
@@ -156,7 +158,13 @@ class Connection:
         raise AssertionError("the last attempt returns or raises")
 
     def _once(
-        self, method: str, url: str, *, body: bytes | None, accept: str, content: str
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None,
+        accept: str,
+        kind: str = "application/json",
     ) -> Reply:
         from urllib3.exceptions import HTTPError
 
@@ -165,14 +173,14 @@ class Connection:
                 method,
                 url,
                 body=body,
-                headers=self._headers(accept, content if body is not None else ""),
+                headers=self._headers(accept, kind if body is not None else ""),
                 timeout=self._timeout(),
                 retries=False,
                 redirect=False,
                 preload_content=False,
             )
             try:
-                answer = reply.read()
+                content = reply.read()
             finally:
                 reply.release_conn()
         except (HTTPError, OSError) as problem:
@@ -185,15 +193,15 @@ class Connection:
                 ) from problem
             raise error from problem
         if not 200 <= reply.status < 300:
-            raise HttpStatus(reply.status, answer, reply.headers)
-        if not answer.lstrip()[:1] == b"{":
+            raise HttpStatus(reply.status, content, reply.headers)
+        if not content.lstrip()[:1] == b"{":
             raise Unanswerable(
                 "garbled-reply",
                 f"{self._host} answers, but not as an API server does",
                 hint="check server: in the kubeconfig; does a proxy ask for a login?",
             )
         warnings = reply.headers.getlist("Warning") if "Warning" in reply.headers else []
-        return Reply(answer, tuple(_warning(text) for text in warnings))
+        return Reply(content, tuple(_warning(text) for text in warnings))
 
     def _timeout(self) -> Any:
         from urllib3 import Timeout
