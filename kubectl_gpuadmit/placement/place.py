@@ -98,7 +98,7 @@ def place(
         missing = _unknown("Node objects: not in the source", "kubectl get nodes -o yaml")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     try:
-        cycle = Cycle(fork, pod, kubernetes=kubernetes)
+        cycle = Cycle(fork, pod, kubernetes=kubernetes, now=now)
     except QuantityError as problem:
         missing = _unknown(f"requests of the pod: {problem}")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
@@ -204,6 +204,7 @@ def _room(
     well."""
     twin = cluster.fork()
     twin.nodes = dict(static.emptied(cluster))
+    dynamic_resources.released(twin)
     for number, (mate, of_them) in enumerate(mates):
         _fill(twin, mate, of_them, f"mate{number}", kubernetes)
     return _fill(twin, pod, count, "room", kubernetes)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
+import re
+=======
 from collections.abc import Callable
+>>>>>>> main
 from typing import Any
 
 import msgspec
@@ -18,7 +22,11 @@ QUESTIONS = {
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
     "podsecurity": ["podsecurity"],
+<<<<<<< HEAD
+    "dra": ["placement", "dra"],
+=======
     "numa": ["numa"],
+>>>>>>> main
 }
 
 
@@ -208,6 +216,70 @@ def preemption(case: Json, referee: Json) -> list[str]:
     return found
 
 
+# -- devices ---------------------------------------------------------------------------------------
+
+
+def dra(case: Json, referee: Json) -> list[str]:
+    """What DynamicResources has against each node; whether the pod fits there; which devices its
+    claims would get; an error on a node that all other filters let pass ends the attempt."""
+    own = ours.dra(case)
+    if own["unknown"]:
+        return ["unknown"]
+    theirs, devices = referee["placement"], referee["dra"]
+    rejected = theirs["prefilter"]["code"] != "Success"
+    found: list[str] = []
+    if rejected or own["rejected"]:
+        if sorted(theirs["prefilter"].get("reasons", [])) != own["rejected"]:
+            found.append(f"PreFilter: kubernetes {theirs['prefilter']}, ours {own['rejected']}")
+        elif theirs.get("message", "") != own["message"]:
+            found.append(f"message: kubernetes {theirs.get('message')}, ours {own['message']}")
+        return found
+    error = False
+    for name, node in sorted(theirs["nodes"].items()):
+        alone = node.get("each", {}).get("DynamicResources")
+        expected = [
+            {
+                "reason": _EXPECTING.sub("", reason),
+                "error": alone["code"] == "Error",
+            }
+            for reason in (alone or {}).get("reasons", [])
+        ]
+        mine = own["alone"].get(name, [])
+        if expected != mine:
+            found.append(f"DynamicResources: kubernetes {expected}, ours {mine}")
+        error = error or node["code"] == "Error"
+    fits = {name: not error and n["code"] == "Success" for name, n in theirs["nodes"].items()}
+    mine_fit = {name: n["fits"] for name, n in own["nodes"].items()}
+    if fits != mine_fit:
+        found.append(f"node fits: kubernetes {fits}, ours {mine_fit}")
+    if found or devices["allocations"] is None:
+        return found
+    for name, claims in sorted(devices["allocations"].items()):
+        expected_claims = {claim: tidy_allocation(one) for claim, one in claims.items()}
+        mine_claims = own["allocations"].get(name, {})
+        found += differences(f"allocation on {name}", expected_claims, mine_claims)
+        expected_more = devices.get("extended", {}).get(name, [])
+        if expected_more != own["extended"].get(name, []):
+            found.append(f"extended: kubernetes {expected_more}, ours {own['extended'].get(name)}")
+    if devices["scores"] != {n: own["scores"].get(n, 0) for n in devices["scores"]}:
+        found.append(f"scores: kubernetes {devices['scores']}, ours {own['scores']}")
+    return found
+
+
+_EXPECTING = re.compile(r" expecting \{.*?\}(?=\n)")
+"""The CEL parser's list of what might stand there instead; ours does not keep one."""
+
+
+def tidy_allocation(one: Json) -> Json:
+    devices = one.get("devices") or []
+    selector = one.get("nodeSelector")
+    if selector is not None:
+        keys = ("matchExpressions", "matchFields")
+        terms = [{k: t.get(k) for k in keys} for t in selector["nodeSelectorTerms"]]
+        selector = {"nodeSelectorTerms": terms}
+    return {"devices": devices, "nodeSelector": selector}
+
+
 # -- pod security ----------------------------------------------------------------------------------
 
 
@@ -234,7 +306,11 @@ COMPARE = {
     "replicas": replicas,
     "objects": other_object,
     "podsecurity": podsecurity,
+<<<<<<< HEAD
+    "dra": dra,
+=======
     "numa": numa.differences,
+>>>>>>> main
 }
 
 
@@ -248,6 +324,7 @@ WELCOME: dict[str, Callable[[Json], float]] = {
     "replicas": _feasible,
     "objects": lambda answer: bool(answer["object"]["allowed"]),
     "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
+    "dra": _feasible,
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
     "numa": numa.share_admitted,
 }

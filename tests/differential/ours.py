@@ -17,6 +17,7 @@ from kubectl_gpuadmit.admission import (
     resource_lists,
 )
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import quantity, versions
 from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
 from kubectl_gpuadmit.kube.new_pods import NewPod
@@ -29,6 +30,7 @@ from kubectl_gpuadmit.kube.objects import (
 )
 from kubectl_gpuadmit.placement import message, place, preemption
 from kubectl_gpuadmit.placement.cycle import Cycle
+from kubectl_gpuadmit.placement.filters import dynamic_resources
 from kubectl_gpuadmit.verdict import Finding, NodeVerdict
 from tests.controlplane import binaries
 from tests.differential import podsecurity_cases
@@ -43,10 +45,6 @@ ALL_KINDS = (
     *(
         "CSIDriver",
         "CSIStorageCapacity",
-        "ResourceSlice",
-        "ResourceClaim",
-        "DeviceClass",
-        "DeviceTaintRule",
     ),
     *(
         "Deployment",
@@ -55,7 +53,6 @@ ALL_KINDS = (
         "Service",
         "Secret",
         "VolumeAttributesClass",
-        "ResourceClaimTemplate",
     ),
     *(
         "ValidatingAdmissionPolicy",
@@ -322,6 +319,60 @@ def preempted(case: Json) -> Json:
         "message": tried.message,
         "unknown": any(u.level != "audit" for u in cycle.unknowns),
     }
+
+
+# -- devices ---------------------------------------------------------------------------------------
+
+
+def dra(case: Json) -> Json:
+    """What DynamicResources says of each node by itself, and which devices the claims would get."""
+    cycle = Cycle(cluster_of(case), stored(case), kubernetes=KUBERNETES, now=NOW)
+    verdicts = cycle.verdicts()
+    answer = answered(cycle, verdicts)
+    answer["alone"], answer["allocations"], answer["extended"], answer["scores"] = {}, {}, {}, {}
+    plugin = cycle.dra
+    if plugin is None:
+        return answer
+    for info in cycle.cluster.nodes.values():
+        found = plugin.judge(info)
+        answer["alone"][info.name] = [
+            {"reason": s.reason, "error": s.code == dynamic_resources.ABORTS} for s in found
+        ]
+        if found:
+            continue
+        allocations: Json = {}
+        of_claims = {
+            str(one.device)
+            for claim, given in plugin.allocations(info)
+            for one in given.devices
+            if claim.name != extended.CLAIM_NAME
+        }
+        for claim, given in plugin.allocations(info):
+            if claim.name == extended.CLAIM_NAME:
+                own = {str(one.device) for one in given.devices}
+                answer["extended"][info.name] = sorted(own - of_claims)
+                continue
+            allocations[claim.name] = {
+                "devices": [
+                    {
+                        "request": one.request,
+                        "device": str(one.device),
+                        **({"admin": True} if one.admin_access else {}),
+                        **({"shared": True} if one.share else {}),
+                        **(
+                            {"consumed": {k: str(v) for k, v in sorted(one.consumed.items())}}
+                            if one.consumed
+                            else {}
+                        ),
+                    }
+                    for one in given.devices
+                ],
+                "nodeSelector": msgspec.json.decode(msgspec.json.encode(given.node_selector)),
+            }
+        answer["allocations"][info.name] = allocations
+        answer["scores"][info.name] = plugin.score(info)
+    answer["unknown"] = any(u.level != "audit" for u in cycle.unknowns)
+    return answer
 
 
 # -- pod security ----------------------------------------------------------------------------------
