@@ -181,6 +181,7 @@ def decoder_plan(a: Architecture) -> Plan:
         prediction=_prediction(a, name, family),
         rotary_dim=_rotary(a, name, family),
         positions=_positions(a),
+        deepstack=a.vision.deepstack if a.vision else 0,
         token_buffer=_token_buffer(a, name),
     )
 

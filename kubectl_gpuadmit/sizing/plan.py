@@ -106,6 +106,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Width of the tables of sines and cosines that are kept, all tables together."""
     positions: int = 0
     """Rows of such a table."""
+    deepstack: int = 0
+    """Layers of the encoder whose features are kept beside its output."""
     token_buffer: int = 0
     """Elements that the model keeps for each token of a step, beside its weights."""
 

@@ -24,8 +24,6 @@ TWO_BATCHES: Version = (0, 21, 0)
 """Windows keep two steps of tokens, as scheduling is asynchronous."""
 UTILIZATION_92: Version = (0, 22, 0)
 """``gpu-memory-utilization`` defaults to 0.92; before: 0.9 (log of vLLM 0.22.1)."""
-ADAPTERS_WEIGHED: Version = (0, 8, 0)
-"""LoRA's tensors are loaded within what the log calls model weights."""
 ADAPTERS_OF_VOCABULARY: Version = (0, 13, 0)
 """Until here embeddings and output of Llama and Mistral get adapters."""
 
