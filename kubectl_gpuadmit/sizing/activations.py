@@ -14,10 +14,14 @@ MOE_WORKSPACE: Version = (0, 12, 0)
 PATCHES = 4
 """Patches that one embedding is merged from, 2 × 2 (Qwen-VL, Pixtral, Llama 4)."""
 
+LARGEST_IMAGE = 16384
+"""Embeddings that an encoder works on at once; a video goes through in parts."""
+
 ITEM_TOKENS = {
     # embeddings of the largest image: pixels of preprocessor_config.json over those of an embedding
-    "qwen3_vl": 16384,
-    "qwen3_vl_moe": 16384,
+    "qwen3_vl": 153600,  # of the longest video, which it profiles too
+    "qwen3_vl_moe": 153600,
+    "qwen3_omni_moe": 153600,
     "qwen3_5": 16384,
     "qwen3_5_moe": 16384,
     "qwen2_5_vl": 16384,
@@ -80,7 +84,8 @@ def vllm_peak(
     tower = max((layer.width for layer in plan.towers), default=0)
     seen = bool(plan.towers or plan.tower_elements)
     made = encoder_tokens * (plan.hidden + plan.deepstack * plan.hidden) * element if seen else 0.0
-    encoder = made + encoder_tokens * PATCHES * 1.5 * tower * element if seen else 0.0
+    pixels = min(encoder_tokens, LARGEST_IMAGE) * PATCHES
+    encoder = made + pixels * (tower / tensor + 2 * plan.tower_hidden) * element
     three = (sampling[0], sampling[1], sampling[2])
     return Peak(three, widest + 2 * hidden, encoder, made, workspace)
 

@@ -37,18 +37,40 @@ SAMPLING = Constant(
     "(vLLM v1/sample/ops/topk_topp_triton.py)",
 )
 LIBRARIES = Constant(
-    0.03 * GIB,
+    0.02 * GIB,
+    0.05 * GIB,
+    0.2 * GIB,
+    "kernels and cuBLAS workspaces of 8 MiB made while profiling (vLLM utils/mem_utils.py, "
+    "non_torch_increase: without the CUDA context, which is there before; PyTorch "
+    "CUDABlas, CUBLAS_WORKSPACE_CONFIG)",
+)
+LIBRARIES_HOPPER = Constant(
+    0.06 * GIB,
     0.13 * GIB,
     0.3 * GIB,
-    "cuBLAS workspaces and kernels loaded while profiling (vLLM utils/mem_utils.py, "
-    "non_torch_increase; without the CUDA context, which is there before)",
+    "the same from compute capability 9.0, where a cuBLAS workspace takes 32 MiB (PyTorch "
+    "aten/src/ATen/cuda/CublasHandlePool.cpp)",
 )
 PEER = Constant(
+    0.01 * GIB,
+    0.04 * GIB,
+    0.25 * GIB,
+    "NCCL's channels to each other GPU of the tensor-parallel group over PCIe or NVLink pairs "
+    "(NCCL user guide, NCCL_BUFFSIZE 4 MiB a channel)",
+)
+PEER_FABRIC = Constant(
     0.2 * GIB,
     0.31 * GIB,
     0.45 * GIB,
-    "NCCL's channels and vLLM's custom all-reduce for each other GPU of the tensor-parallel group "
-    "(NCCL user guide, NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS; vLLM custom_all_reduce.py)",
+    "the same behind NVSwitch: more channels, NVLS and symmetric buffers of custom all-reduce "
+    "(NCCL user guide, NCCL_NVLS_ENABLE; vLLM custom_all_reduce.py)",
+)
+OUTSIDE_LEAK = Constant(
+    0.3 * GIB,
+    1.6 * GIB,
+    4.0 * GIB,
+    "vLLM 0.6.4 counts CUDA context and what torch holds back as not torch's "
+    "(vllm-project/vllm#10511, #11230)",
 )
 CONTEXT = Constant(
     0.3 * GIB,
@@ -76,13 +98,6 @@ TENSORRT_BASE = Constant(
     "CUDA context, NCCL, sampler and attention workspaces outside torch's allocator "
     "(TensorRT-LLM pyexecutor/_util.py, configure_kv_cache_capacity)",
 )
-SGLANG_LOAD = Constant(
-    0.05 * GIB,
-    0.14 * GIB,
-    0.4 * GIB,
-    "what loading allocates beside weights, as SGLang measures weights by the drop of free memory "
-    "(model_runner.py, load_model)",
-)
 LLAMA_CPP_BASE = Constant(
     0.25 * GIB,
     0.4 * GIB,
@@ -106,6 +121,7 @@ RESERVED_OF = {
     "H100": 0.0059,
     "H200": 0.0043,
     "RTX-3090": 0.0147,
+    "RTX-4080": 0.0,
 }
 RECOVERY = Constant(
     0.02,

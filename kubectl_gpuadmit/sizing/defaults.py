@@ -22,6 +22,9 @@ GIB = 1 << 30
 LARGE_GPU = 70 * GIB
 """vLLM: from here, and not an A100, a step takes more tokens and more sequences."""
 LARGE_DEFAULTS = (0, 9, 0)
+HUGE_GPU = 160 * GIB
+"""vLLM: from here a step takes 16384 tokens (vllm-project/vllm#54703)."""
+HUGE_DEFAULTS = (0, 20, 0)
 
 
 class Settled(Struct, frozen=True, kw_only=True):
@@ -107,7 +110,10 @@ def _vllm(
             "max_num_batched_tokens", 2048 if length > 32768 else max(length, 2048)
         )
     else:
-        batched = notes.value("max_num_batched_tokens", 8192 if large else 2048)
+        step = 8192 if large else 2048
+        if large and capacity is not None and capacity >= HUGE_GPU and version >= HUGE_DEFAULTS:
+            step = 16384
+        batched = notes.value("max_num_batched_tokens", step)
     hybrid = not serving.disable_hybrid_kv_cache_manager and version >= HYBRID_ALLOCATOR
     return Settled(
         length=length,

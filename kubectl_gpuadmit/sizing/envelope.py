@@ -27,6 +27,7 @@ from kubectl_gpuadmit.sizing.serving import Serving
 from kubectl_gpuadmit.sizing.stored import stored_weights
 from kubectl_gpuadmit.sizing.versions import (
     ADAPTERS_OF_VOCABULARY,
+    STATES_CHECKED,
     TOKENS_BY_CONCURRENCY,
     TWO_BATCHES,
     release,
@@ -156,8 +157,7 @@ def capacity_of(device_mib: int, product: str) -> Range:
     known = known or ("A100-80" if "A100" in name else "")
     words = name.replace(" ", "-").split("-")
     known = known or next((key for key in RESERVED_OF if key in words), "")
-    if "RTX-3090" in name.replace(" ", "-"):
-        known = "RTX-3090"
+    known = known or next((k for k in RESERVED_OF if k in name.replace(" ", "-")), "")
     if known and "MIG" not in name:
         kept = RESERVED_OF[known]
         return Range(size * (1 - kept - 0.002), size * (1 - kept), size * (1 - kept + 0.002))
@@ -190,6 +190,7 @@ class _Question:
             raise NoPlan(f"the memory of the GPU ({device_mib} MiB cannot be)")
         _sound(serving)
         self.architecture = architecture
+        self.product = product
         self.serving = serving
         self.checkpoint = checkpoint
         self.draft = draft
@@ -262,6 +263,7 @@ class _Question:
                 free=self.free,
                 element=self.element,
                 samples=samples,
+                product=self.product,
             )
             for stage in parts
         ]
@@ -290,9 +292,11 @@ class _Question:
         if serving.enable_dp_attention and serving.data_parallel_size:
             tensor = serving.tensor_parallel_size or 1
             attention = max(1, tensor // serving.data_parallel_size)
+        layered = serving.engine == "llama.cpp"
         return Sharding(
-            tensor=serving.tensor_parallel_size or 1,
-            pipeline=serving.pipeline_parallel_size or 1,
+            tensor=1 if layered else serving.tensor_parallel_size or 1,
+            pipeline=serving.world_size if layered else serving.pipeline_parallel_size or 1,
+            layered=layered,
             experts=expert_ranks(serving),
             attention=attention,
             towers=not serving.language_model_only,
@@ -318,7 +322,7 @@ class _Question:
                 version < ADAPTERS_OF_VOCABULARY
                 and self.architecture.model_type in ("llama", "mistral"),
             )
-        if (serving.pipeline_parallel_size or 1) > len(self.plan.layers):
+        if self._sharding().pipeline > len(self.plan.layers):
             raise NoPlan("a pipeline of no more stages than the model has layers")
         if self.checkpoint is not None:
             return stored_weights(
@@ -559,8 +563,11 @@ class _Room:
                 )
             ]
         states = any(group.kind == "state" for group in self.pool.groups)
-        blocks = self.pool.blocks(cache.likely)
-        newer = release(self.serving.version) >= TWO_BATCHES
+        # a default is judged at the worst: nobody asked for so many sequences, and saying how many
+        # costs nothing
+        worst = cache.likely if self.serving.max_num_seqs else max(0.0, cache.low)
+        blocks = self.pool.blocks(worst)
+        newer = release(self.serving.version) >= STATES_CHECKED
         if states and not chosen.eager and newer and chosen.sequences > blocks:
             return [
                 Problem(

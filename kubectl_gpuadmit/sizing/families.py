@@ -177,6 +177,7 @@ def decoder_plan(a: Architecture) -> Plan:
         head=None if tied else head,
         tail=norm + extra_vectors,
         towers=towers,
+        tower_hidden=a.vision.hidden_size if a.vision else 0,
         tower_elements=unplanned,
         prediction=_prediction(a, name, family),
         rotary_dim=_rotary(a, name, family),

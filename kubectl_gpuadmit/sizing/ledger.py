@@ -10,16 +10,18 @@ from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.constants import (
     CONTEXT,
     LIBRARIES,
+    LIBRARIES_HOPPER,
     LLAMA_CPP_BASE,
+    OUTSIDE_LEAK,
     PEER,
-    SGLANG_LOAD,
+    PEER_FABRIC,
     TENSORRT_BASE,
     Constant,
 )
 from kubectl_gpuadmit.sizing.defaults import Settled
 from kubectl_gpuadmit.sizing.plan import NoPlan, Plan
 from kubectl_gpuadmit.sizing.serving import Serving
-from kubectl_gpuadmit.sizing.versions import GRAPHS_PROFILED, V1_DEFAULT, release
+from kubectl_gpuadmit.sizing.versions import GRAPHS_PROFILED, LEAKS_TO_OUTSIDE, release, version_of
 
 
 class Ledger(Struct, frozen=True, kw_only=True):
@@ -47,6 +49,7 @@ def ledger(
     free: Range | None,
     element: float,
     samples: bool,
+    product: str,
 ) -> Ledger:
     """The account of one GPU.
 
@@ -58,21 +61,30 @@ def ledger(
     context = (architecture, plan, serving, settled)
     match serving.engine:
         case "vllm" | "nim":
-            return _vllm(*context, weights, capacity, element, samples)
+            return _vllm(*context, weights, capacity, element, samples, product)
         case "sglang":
-            return _sglang(*context, weights, states, free, element)
+            return _sglang(*context, weights, states, free, element, product)
         case "tensorrt-llm" | "triton":
-            return _tensorrt(*context, weights, free, element)
+            return _tensorrt(*context, weights, free, element, product)
         case "llama.cpp":
-            return _llama_cpp(*context, weights, states, free, element)
+            return _llama_cpp(*context, weights, states, free, element, product)
         case "tgi":
-            return _tgi(*context, weights, free, element)
+            return _tgi(*context, weights, free, element, product)
         case _:
             raise NoPlan(f"how engine {serving.engine} divides memory")
 
 
 def _constant(value: Constant, times: float = 1.0) -> Range:
     return Range(value.low * times, value.likely * times, value.high * times)
+
+
+def behind_switch(product: str) -> bool:
+    """Hopper and newer data-centre GPUs, which servers join by NVSwitch."""
+    return any(word in product.upper() for word in ("H100", "H200", "H800", "H20", "B200", "B300"))
+
+
+def _peers(tensor: int, product: str) -> Range:
+    return _constant(PEER_FABRIC if behind_switch(product) else PEER, tensor - 1)
 
 
 def _encoder_tokens(architecture: Architecture, serving: Serving, settled: Settled) -> int:
@@ -95,6 +107,7 @@ def _vllm(
     capacity: Range | None,
     element: float,
     samples: bool,
+    product: str,
 ) -> Ledger:
     """``gpu_worker.py``, determine_available_memory: total × share − weights − peak − what else
     was allocated, and since 0.21 an estimate of the graphs."""
@@ -113,18 +126,21 @@ def _vllm(
     )
     low, likely, high = peak.at(0), peak.at(1), peak.at(2)
     activations = Range(low * 0.9, likely, high * 1.1)
-    overhead = _constant(LIBRARIES)
-    if tensor > 1:
-        overhead = total(overhead, _constant(PEER, tensor - 1))
+    libraries = LIBRARIES_HOPPER if behind_switch(product) else LIBRARIES
+    overhead = total(_constant(libraries), _peers(tensor, product))
     outside = _constant(CONTEXT)
     if not settled.eager:
         graphs = Range(*graph_estimate(plan, settled.sequences))
-        if version >= GRAPHS_PROFILED:
+        if version_of(serving.version) is None:
+            graphs = Range(0.0, graphs.likely, graphs.high)  # an older release has them outside
+        profiled = serving.profile_cuda_graphs
+        if version >= GRAPHS_PROFILED if profiled is None else profiled:
             overhead = total(overhead, graphs)
         else:
             outside = total(outside, graphs)
-    if version < V1_DEFAULT:
-        overhead = total(overhead, Range(0.0, 0.1 * (1 << 30), 2.0 * (1 << 30)))
+    first, fixed = LEAKS_TO_OUTSIDE
+    if first <= version < fixed:
+        overhead = total(overhead, _constant(OUTSIDE_LEAK))
     budget = scaled(capacity, settled.share) if capacity else None
     cache = None
     if serving.kv_cache_memory_bytes is not None:
@@ -159,13 +175,14 @@ def _sglang(
     states: float,
     free: Range | None,
     element: float,
+    product: str,
 ) -> Ledger:
     """``model_runner.py``, profile_max_num_token: what is free after loading, less the part of
     what was free before that is not static."""
     tensor = serving.tensor_parallel_size or 1
     hidden = settled.batched * plan.hidden * element
     activations = Range(hidden, 4 * hidden, 12 * hidden)
-    overhead = _constant(SGLANG_LOAD)
+    overhead = _constant(LIBRARIES_HOPPER if behind_switch(product) else LIBRARIES)
     budget = scaled(free, settled.share) if free else None
     cache = left(budget, weights, overhead, certain(states)) if budget else None
     return Ledger(
@@ -173,7 +190,7 @@ def _sglang(
         weights=weights,
         activations=activations,
         overhead=total(overhead, certain(states)),
-        outside=total(_constant(CONTEXT), _constant(PEER, tensor - 1)),
+        outside=total(_constant(CONTEXT), _peers(tensor, product)),
         cache=cache,
     )
 
@@ -186,6 +203,7 @@ def _tensorrt(
     weights: Range,
     free: Range | None,
     element: float,
+    product: str,
 ) -> Ledger:
     """``_util.py``, KvCacheCreator: a share of what is free after a dry run of the model."""
     tensor = serving.tensor_parallel_size or 1
@@ -193,7 +211,7 @@ def _tensorrt(
     logits = rows * plan.vocabulary * 4.0
     hidden = settled.batched * plan.hidden * element
     activations = Range(hidden + logits * 0.5, hidden * 2 + logits, hidden * 8 + logits * 3)
-    overhead = total(_constant(TENSORRT_BASE), _constant(PEER, tensor - 1))
+    overhead = total(_constant(TENSORRT_BASE), _peers(tensor, product))
     cache = None
     budget = free
     if free is not None:
@@ -217,6 +235,7 @@ def _llama_cpp(
     states: float,
     free: Range | None,
     element: float,
+    product: str,
 ) -> Ledger:
     """Nothing is reserved: weights, the whole context's cache, states and a compute buffer of one
     micro-batch, whose largest tensors are logits in float32 (``llama-context.cpp``)."""
@@ -243,6 +262,7 @@ def _tgi(
     weights: Range,
     free: Range | None,
     element: float,
+    product: str,
 ) -> Ledger:
     """TGI measures by a warm-up prefill of ``max-batch-prefill-tokens`` and takes a share of what
     is left (``flash_causal_lm.py``, warmup). Before 1.0 the allocator decided, by no rule that
@@ -256,7 +276,7 @@ def _tgi(
     widest = max((layer.width for layer in plan.layers), default=0)
     layer = settled.batched * 1.5 * widest / tensor * element
     activations = Range(layer + hidden, layer + 3 * hidden + 0.5 * logits, layer + 2 * logits)
-    overhead = total(_constant(CONTEXT), _constant(PEER, tensor - 1))
+    overhead = total(_constant(CONTEXT), _peers(tensor, product))
     budget = scaled(free, settled.share) if free else None
     cache = left(budget, weights, activations, overhead) if budget else None
     return Ledger(

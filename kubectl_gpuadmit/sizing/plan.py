@@ -97,6 +97,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Elements of final norms and the like."""
     towers: tuple[Layer, ...] = ()
     """Encoders and projectors; each entry is one layer of one."""
+    tower_hidden: int = 0
+    """Width of the encoder for images."""
     tower_elements: int = 0
     """Of towers of which only the total is known."""
     prediction: tuple[Layer, ...] = ()

@@ -82,6 +82,8 @@ class Serving(Struct, frozen=True, kw_only=True):
 
     runner: Literal["generate", "pooling"] | None = None
     """``pooling``: embeddings or scores, no sampling."""
+    profile_cuda_graphs: bool | None = None
+    """``VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS``: graphs count in the budget."""
     language_model_only: bool | None = None
     """No encoder is loaded (vLLM ``--language-model-only``, or every limit per prompt is 0)."""
     n_gpu_layers: int | None = None

@@ -7,7 +7,7 @@ import re
 from kubectl_gpuadmit.sizing.checkpoint import Checkpoint, StoredTensor
 from kubectl_gpuadmit.sizing.plan import NoPlan, Plan
 from kubectl_gpuadmit.sizing.serving import Serving
-from kubectl_gpuadmit.sizing.weights import Sharding, Stage, stages
+from kubectl_gpuadmit.sizing.weights import Sharding, Stage, dealt, stages
 
 _LAYER = re.compile(r"(?:^|\.)(?:layers|blk|h|block)\.(\d{1,5})\.")
 _WHOLE = re.compile(
@@ -37,7 +37,7 @@ def stored_weights(
     count = len(plan.layers)
     bounds = stages(count, sharding.pipeline, even=sharding.even_layers)
     if serving.engine == "llama.cpp":
-        bounds = stages(count, serving.world_size, even=False)
+        bounds = dealt(count, serving.world_size)
     table = plan.positions * plan.rotary_dim * element
     if not checkpoint.tensors:
         share = checkpoint.total_bytes / len(bounds) / sharding.tensor

@@ -20,8 +20,13 @@ GRAPHS_PROFILED: Version = (0, 21, 0)
 """CUDA graphs count in the budget ("default since v0.21.0", gpu_worker.py)."""
 TOKENS_BY_CONCURRENCY: Version = (0, 21, 0)
 """``GPU KV cache size`` is concurrency × length; before: blocks of a group × block size."""
-TWO_BATCHES: Version = (0, 21, 0)
-"""Windows keep two steps of tokens, as scheduling is asynchronous."""
+TWO_BATCHES: Version = (0, 26, 0)
+"""Windows keep two steps of tokens, as scheduling is asynchronous (vllm-project/vllm#47728)."""
+STATES_CHECKED: Version = (0, 19, 0)
+"""A start is refused where states are fewer than max-num-seqs (vllm-project/vllm#38270)."""
+LEAKS_TO_OUTSIDE = ((0, 6, 4), (0, 6, 5))
+"""From the first to before the second, memory that torch holds back counts as not torch's
+(vllm-project/vllm#10511, #11230)."""
 UTILIZATION_92: Version = (0, 22, 0)
 """``gpu-memory-utilization`` defaults to 0.92; before: 0.9 (log of vLLM 0.22.1)."""
 ADAPTERS_OF_VOCABULARY: Version = (0, 13, 0)

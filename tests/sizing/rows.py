@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kubectl_gpuadmit.sizing.architecture import Architecture
+from kubectl_gpuadmit.sizing.architecture import Architecture, Quantization
 from kubectl_gpuadmit.sizing.catalogue import find
 from kubectl_gpuadmit.sizing.envelope import MIB, Envelope, envelope
 from kubectl_gpuadmit.sizing.products import named
@@ -30,12 +30,15 @@ EXPLAINED = {
     "20": "GPU stated only as a class of 46 GB",
     "21": "not an NVIDIA GPU",
     "22": "GPU not stated",
+    "26": "engine version not stated, taken from the issue's date",
     "27": "SGLang measures weights by the drop of free memory; the figures are of one rank",
+    "31": "length and sequences not stated",
     "32": "the quoted 8.69 GiB are of the other rank; arguments of the step not stated",
     "33": "vLLM of 2023, whose profiling was another one",
     "41": "model not stated",
+    "43": "engine version not stated: without chunked prefill a step takes all 65,536 tokens",
+    "46": "engine version not stated: newer ones count graphs in the budget, and run on no T4",
     "50": "model not stated",
-    "52": "a model whose config is not in the catalogue",
     "53": "model not stated",
     "54": "an example of the documentation: model and GPU not stated",
     "109": "dynamic quantisation: which matrices stay as they are is in the checkpoint only",
@@ -49,10 +52,15 @@ EXPLAINED = {
     "169": "a regression of 0.6.4.post1: repacking counts as memory outside torch",
     "172": "rounded by the reporter; length not stated",
     "173": "rounded by the reporter; length not stated",
+    "174": "64,000 tokens in a step: linear attention's buffers, of which no plan is known",
+    "175": "engine version not stated; FP8 weights run as Marlin's on this GPU",
     "178": "latent attention of a family that is not in the catalogue; a sum over eight ranks",
     "198": "which matrices the checkpoint quantises is not in its name",
     "201": "not an NVIDIA GPU",
 }
+
+UNSTATED_LENGTH = 2048
+"""Rows that do not state their length are asked at this one: their source had another."""
 
 DYNAMIC = {"109", "118", "195", "198"}
 """Checkpoints whose names say a method and whose exceptions only the checkpoint says."""
@@ -92,10 +100,16 @@ def model_of(row: Row) -> Architecture | None:
     """The architecture that the catalogue has for the row's model."""
     name = re.sub(r"\s*\(.*\)", "", row.cells["model"]).replace(" NVFP4", "-NVFP4")
     name = name.split(" ")[0]
-    if row.id in DYNAMIC or name.endswith(".gguf") or "GGUF" in row.cells["model"]:
+    if "wna16" in row.cells["dtype"]:
+        name = "deepseek-ai/DeepSeek-R1-AWQ"  # four-bit weights in groups, as the row says
+    gguf = re.match(r"(.*)-(Q\d\w*)\.gguf", name)
+    found = find(gguf[1] if gguf else name)
+    if row.id in DYNAMIC or found is None:
         return None
-    found = find(name)
-    return found.architecture if found else None
+    if gguf:
+        packed = Quantization(method="gguf", format=gguf[2])
+        return msgspec.structs.replace(found.architecture, quantization=packed)
+    return found.architecture
 
 
 _ARGUMENTS: tuple[tuple[str, str, Any], ...] = (
@@ -106,6 +120,8 @@ _ARGUMENTS: tuple[tuple[str, str, Any], ...] = (
     (r"max_num_tokens=(\d+)", "max_num_batched_tokens", int),
     (r"chunked_prefill_size=(\d+)", "max_num_batched_tokens", int),
     (r"max_batch_prefill_tokens=(\d+)", "max_num_batched_tokens", int),
+    (r"n_parallel=(\d+)", "max_num_seqs", int),
+    (r"n_ubatch=(\d+)", "max_num_batched_tokens", int),
     (r"max_lora_rank=(\d+)", "max_lora_rank", int),
     (r"decode_context_parallel_size=(\d+)", "decode_context_parallel_size", int),
     (r"block_size=(\d+)", "block_size", int),
@@ -120,6 +136,7 @@ _FLAGS: tuple[tuple[str, str, Any], ...] = (
     ("expert parallel", "enable_expert_parallel", True),
     ("language_model_only", "language_model_only", True),
     ("quantization=fp8", "quantization", "fp8"),
+    ("graph memory profiling on", "profile_cuda_graphs", True),
     ("speculative MTP", "speculative_method", "mtp"),
 )
 
@@ -127,11 +144,16 @@ _FLAGS: tuple[tuple[str, str, Any], ...] = (
 def serving_of(row: Row) -> Serving:
     """Engine, version and arguments as the row has them."""
     cells = row.cells
-    extra = cells["extra_args"] or ""
+    extra = (
+        (cells["extra_args"] or "")
+        + "; "
+        + (cells["notes"] or "").replace("max-num-seqs ", "max_num_seqs=")
+    )
     engine = cells["engine"]
     given: dict[str, Any] = {}
     for pattern, name, kind in _ARGUMENTS:
-        if found := re.search(pattern, extra):
+        found = re.search(pattern, extra)
+        if found and "(default)" not in extra[found.end() : found.end() + 10]:
             given[name] = kind(found[1])
     for flag, name, value in _FLAGS:
         if flag in extra:
@@ -142,12 +164,14 @@ def serving_of(row: Row) -> Serving:
         given["expandable_segments"] = True  # unsloth sets PYTORCH_CUDA_ALLOC_CONF
     given["engine"] = _engine(engine)
     given["version"] = _version(cells)
-    if cells["tp"].strip().isdigit():
-        given["tensor_parallel_size"] = int(cells["tp"])
+    if found := re.match(r"\d+", cells["tp"]):
+        given["tensor_parallel_size"] = int(found[0])
     if cells["pp"].strip().isdigit():
         given["pipeline_parallel_size"] = int(cells["pp"])
     if cells["max_model_len"].strip().isdigit():
         given["max_model_len"] = int(cells["max_model_len"])
+    else:
+        given["max_model_len"] = UNSTATED_LENGTH
     share = re.search(r"0\.\d+", cells["gpu_mem_util"])
     if share:
         name = {
@@ -176,6 +200,18 @@ def _engine(text: str) -> str:
     return "unknown" if "Ascend" in text else "vllm"
 
 
+_BY_ISSUE = (
+    # first issue of the months in which a release was the newest (release dates of vLLM)
+    (1500, "0.2.6"),
+    (10000, "0.6.4"),
+    (11600, "0.7.0"),
+    (12900, "0.7.2"),
+    (14000, "0.8.2"),
+    (21000, "0.10.0"),
+    (27500, "0.11.1"),
+)
+
+
 def _version(cells: dict[str, str]) -> str:
     stated = cells["engine_version"] or ""
     if "dev" in stated or re.match(r"(?:about )?\d+\.\d+", stated):
@@ -183,6 +219,9 @@ def _version(cells: dict[str, str]) -> str:
     found = re.search(r"vLLM(?: V1)? (\d+\.\d+(?:\.\d+)?)", cells["engine"])
     if found:
         return found[1]
+    if numbered := re.search(r"vllm-project/vllm#(\d+)", cells["source"]):
+        number = int(numbered[1])
+        return next((v for first, v in reversed(_BY_ISSUE) if number >= first), "")
     dated = re.search(r"(\d\d)-(20\d\d)", cells["engine"])
     by_date = {
         "12-2023": "0.2.6",
@@ -252,8 +291,3 @@ def outcome(row: Row) -> Outcome:
     elif cache is not None and ours.unknown == ("the memory of the GPU",):
         alone = envelope(architecture, serving, device_mib=81559, measured_cache=cache * GIB)
     return Outcome(row, ours, alone, ours.unknown)
-
-
-def without(architecture: Architecture) -> Architecture:
-    """The model unquantised."""
-    return msgspec.structs.replace(architecture, quantization=None)
