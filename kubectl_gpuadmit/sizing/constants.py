@@ -31,7 +31,7 @@ SORTED_SAMPLING = Constant(
 )
 SAMPLING = Constant(
     2.5,
-    3.3,
+    3.5,
     4.5,
     "the same without a sort: logits in two types, probabilities, noise "
     "(vLLM v1/sample/ops/topk_topp_triton.py)",
@@ -53,7 +53,7 @@ LIBRARIES_HOPPER = Constant(
 )
 PEER = Constant(
     0.01 * GIB,
-    0.04 * GIB,
+    0.08 * GIB,
     0.25 * GIB,
     "NCCL's channels to each other GPU of the tensor-parallel group over PCIe or NVLink pairs "
     "(NCCL user guide, NCCL_BUFFSIZE 4 MiB a channel)",

@@ -27,6 +27,7 @@ EXPLAINED = {
     "12": "engine version not stated",
     "14": "GPU not stated",
     "17": "GPU not stated",
+    "19": "GPU stated only as a class of 46 GB",
     "20": "GPU stated only as a class of 46 GB",
     "21": "not an NVIDIA GPU",
     "22": "GPU not stated",
