@@ -21,7 +21,7 @@ _PRODUCTS: tuple[tuple[str, int], ...] = (
     (r"B200", 183359),
     (r"L40S", 46068),
     (r"L4(?![0-9])", 23034),
-    (r"A10(?![0-9A-Z])", 23028),
+    (r"A10G?(?![0-9A-Z])", 23028),
     (r"T4(?![0-9])", 15360),
 )
 """(regular expression found in ``nvidia.com/gpu.product``, MiB). First match wins."""
