@@ -28,6 +28,7 @@ COMMANDS = (
     "policy init",
     "policy schema",
     "policy ledger",
+    "agent",
     "why",
     "version",
 )
