@@ -124,9 +124,8 @@ def place(
         places.append(best.name)
     unknowns = (*cycle.unknowns, *_unseen(cluster, cycle))
     if len(places) == count:
-        risk = alignment.risk(heard)
         verdicts = alignment.amended(verdicts, heard.refused)
-        placed = Placed(tuple(places), verdicts, fork, "fits", (risk,) if risk else ())
+        placed = Placed(tuple(places), verdicts, fork, "fits")
     elif gates is not None and any(v.fits for v in verdicts):
         heard = alignment.Heard()
         alignment.choose(cycle, gates, heard)
@@ -142,6 +141,8 @@ def place(
         # the choice of nodes for the first replicas is ours, and so is what is left for the next
         modelled = tuple(structs.replace(f, fidelity="modelled") for f in placed.findings)
         placed = structs.replace(placed, findings=modelled)
+    if placed.placement == "fits" and (risk := alignment.risk(heard)):
+        placed = structs.replace(placed, findings=(*placed.findings, risk))
     return structs.replace(_gated(cluster, pod, placed), asked=count, decided_by=decided_by)
 
 

@@ -46,7 +46,14 @@ Generator = Callable[[Case], Iterator[Proposal]]
 
 def for_verdict(case: Case) -> Iterator[Proposal]:
     """All proposals; of fewer and fewer pods or GPUs the most first."""
-    from kubectl_gpuadmit.proposals import amounts, cluster_changes, moves, pools, suggested
+    from kubectl_gpuadmit.proposals import (
+        alignment,
+        amounts,
+        cluster_changes,
+        moves,
+        pools,
+        suggested,
+    )
 
     for generator in (
         suggested.from_findings,
@@ -58,5 +65,6 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         cluster_changes.node_uncordoned,
         cluster_changes.pod_security_lowered,
         moves.pods_moved,
+        alignment.aligned,
     ):
         yield from generator(case)
