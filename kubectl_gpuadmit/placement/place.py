@@ -20,6 +20,7 @@ from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.placement import (
     alignment,
+    devices,
     explain,
     named_node,
     preemption,
@@ -217,6 +218,7 @@ def _refused(
     found = explain.findings(
         cycle, verdicts, placement=placement, placed=len(places), count=count, room=room
     )
+    found = devices.findings(cycle, verdicts, found)
     waits_for: tuple[str, ...] = ()
     if placement == "waits":
         waits_for = waiting.sentences(

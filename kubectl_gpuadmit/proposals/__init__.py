@@ -49,6 +49,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
     from kubectl_gpuadmit.proposals import (
         alignment,
         amounts,
+        claims,
         cluster_changes,
         moves,
         pools,
@@ -57,6 +58,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
 
     for generator in (
         suggested.from_findings,
+        claims.claims_changed,
         amounts.fewer_pods,
         amounts.fewer_gpus,
         pools.other_pool,
