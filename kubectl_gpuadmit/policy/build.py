@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
@@ -30,6 +30,9 @@ from kubectl_gpuadmit.policy.schema import setting_key
 from kubectl_gpuadmit.policy.shape import Report, did_you_mean, entries, escape
 from kubectl_gpuadmit.rule import Rule
 from kubectl_gpuadmit.verdict import Level
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.sizing.registry import Models
 
 Data = dict[str, Any]
 
@@ -76,7 +79,16 @@ class Builder:
             declared_kinds=self.kinds(data.get("kinds")),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
+            models=self.models(data.get("models")),
         )
+
+    def models(self, data: Data | None) -> Models | None:
+        """Where pods name their model, and what the organisation's own models need."""
+        if not data:
+            return None
+        from kubectl_gpuadmit.policy import models
+
+        return models.models(data, self.report)
 
     def unknown(self, pointer: str, what: str, name: str, known: Iterable[str]) -> None:
         hint = did_you_mean(name, known) or f"the policy declares no {what}"

@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct, field
 
 from kubectl_gpuadmit.kube import gpus
@@ -27,6 +28,7 @@ from kubectl_gpuadmit.verdict import Level, Ref
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
+    from kubectl_gpuadmit.sizing.registry import Models
 
 GPU_PATTERNS = gpus.DEFAULT
 """Resources that count as GPUs where the policy names none."""
@@ -215,6 +217,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     declared_kinds: tuple[DeclaredKind, ...] = ()
     gpu_patterns: tuple[str, ...] = GPU_PATTERNS
     ttl_annotations: tuple[str, ...] = TTL_ANNOTATIONS
+    models: Models | None = None
+    """Models that the organisation has written down; None: the shipped catalogue alone."""
 
     @classmethod
     def default(cls) -> Policy:
@@ -256,6 +260,14 @@ class Policy(Struct, frozen=True, kw_only=True):
         """The settings given for a rule, as keyword arguments; absent ones keep their default."""
         config = self._config(rule)
         return dict(config.settings) if config else {}
+
+    def with_settings(self, rule: str, settings: Mapping[str, Any]) -> Policy:
+        """The same policy with some settings of one rule replaced; its level stays what it is."""
+        if not settings:
+            return self
+        config = self._config(rule) or RuleConfig(level=self.level(rule))
+        changed = msgspec.structs.replace(config, settings={**config.settings, **settings})
+        return msgspec.structs.replace(self, rules={**self.rules, rule: changed})
 
     def _config(self, rule: str) -> RuleConfig | None:
         if rule in self.rules:

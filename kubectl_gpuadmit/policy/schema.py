@@ -162,6 +162,41 @@ SEED_FAVORITES = _object(
 """The older form: a ConfigMap's ``checks`` with matchExpressions, nodeSelector, requiredTaints."""
 
 
+GIGABYTES: Schema = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(GB|GiB|MiB)$", "examples": ["60GB"]},
+        {"type": "number", "minimum": 0, "maximum": 10**6},
+    ]
+}
+MODEL = _at_least_one(
+    _object(
+        {
+            "name": TEXT,
+            "also": TEXTS,
+            "like": TEXT,
+            "memory": GIGABYTES,
+            "config": {"type": "object", "additionalProperties": {}},
+        },
+        required=("name",),
+        text="One model: like another one of the catalogue, by its config.json, or by the GPU "
+        "memory that one replica needs in all.",
+    )
+)
+MODELS = _object(
+    {
+        "annotations": TEXTS,
+        "labels": TEXTS,
+        "images": PAIRS,
+        "catalogue": {"type": "array", "items": MODEL, "minItems": 1},
+        "mlflow": {
+            "type": "string",
+            "pattern": r"^https?://\S+$",
+            "examples": ["http://mlflow.ml:5000"],
+        },
+    },
+    text="Which model a pod serves, where its arguments do not say, and what models need.",
+)
+
 LEVELLED: Schema = {
     "anyOf": [
         _object({"level": LEVEL, "ifMissing": LEVEL, "namespaces": LEVELS, "pools": LEVELS}),
@@ -315,6 +350,7 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                 },
                 "gpuResources": TEXTS,
                 "ttlAnnotations": TEXTS,
+                "models": MODELS,
             },
             required=("apiVersion", "kind"),
         ),
