@@ -23,7 +23,6 @@ from kubectl_gpuadmit.sizing.plan import NoPlan, Plan
 from kubectl_gpuadmit.sizing.serving import Serving
 from kubectl_gpuadmit.sizing.versions import GRAPHS_PROFILED, LEAKS_TO_OUTSIDE, release, version_of
 
-
 NEIGHBOURS = 3
 """Of a GPU in NCCL's rings and trees: a parent and two children."""
 
