@@ -49,6 +49,17 @@ class EngineFit(Struct, frozen=True, kw_only=True):
     pods: int = 1
     """Pods that one replica spans."""
 
+    def standing(self, nodes: frozenset[str] = frozenset()) -> Fits:
+        """The gravest answer on these nodes; without them over all kinds of devices that could be
+        chosen: it exceeds where none is enough, and fits where one is."""
+        there = [one.fits for one in self.on if nodes & frozenset(one.devices.nodes)]
+        if there:
+            return "exceeds" if "exceeds" in there else "unknown" if "unknown" in there else "fits"
+        answers = {one.fits for one in self.on}
+        if "fits" in answers:
+            return "fits"
+        return "exceeds" if answers == {"exceeds"} else "unknown"
+
 
 class PodFit(Struct, frozen=True, kw_only=True):
     """All engines of one pod group; none: it serves no model."""
@@ -56,25 +67,15 @@ class PodFit(Struct, frozen=True, kw_only=True):
     engines: tuple[EngineFit, ...] = ()
     why: str = ""
     """Where there is no engine: what the pod runs instead, in a sentence."""
+    certain: bool = True
+    """Where there is no engine: whether it is certain that no model is served."""
 
     def standing(self, nodes: frozenset[str] = frozenset()) -> Fits | Literal["not-a-model"]:
-        """The gravest answer on these nodes; without nodes, over all that could be chosen: it
-        exceeds where no kind of devices is enough, and fits where one is."""
+        """The gravest of its engines' answers."""
         if not self.engines:
-            return "not-a-model"
-        answers = [_standing(engine, nodes) for engine in self.engines]
+            return "not-a-model" if self.certain else "unknown"
+        answers = [engine.standing(nodes) for engine in self.engines]
         return "exceeds" if "exceeds" in answers else "unknown" if "unknown" in answers else "fits"
-
-
-def _standing(engine: EngineFit, nodes: frozenset[str]) -> Fits:
-    there = [one for one in engine.on if nodes & frozenset(one.devices.nodes)]
-    if there:
-        answers = [one.fits for one in there]
-        return "exceeds" if "exceeds" in answers else "unknown" if "unknown" in answers else "fits"
-    answers = [one.fits for one in engine.on]
-    if "fits" in answers:
-        return "fits"
-    return "exceeds" if answers and set(answers) == {"exceeds"} else "unknown"
 
 
 NOT_A_MODEL = PodFit()
@@ -151,7 +152,7 @@ def _fit(
             if one.follows:
                 shown = structs.replace(shown, gpus=one.gpus, follows=True)
             engines.append(_engine(workload, group, pod, cluster, models, shown, want))
-    return PodFit(engines=tuple(engines), why=found.why)
+    return PodFit(engines=tuple(engines), why=found.why, certain=found.certain)
 
 
 def _leader(

@@ -83,10 +83,12 @@ class Recognised(Struct, frozen=True, kw_only=True):
 
 
 class Recognition(Struct, frozen=True):
-    """All engines of one pod; where there is none, why."""
+    """All engines of one pod; where there is none, why, and whether it is certain that there is
+    none: a Job, or nothing but programs that serve nothing."""
 
     found: tuple[Recognised, ...] = ()
     why: str = ""
+    certain: bool = False
 
 
 NOTHING = Recognition()
@@ -109,6 +111,7 @@ def recognised(
     named = _named(metadata, naming)
     found: list[Recognised] = []
     reasons: list[str] = []
+    certain = True
     for pointer, container in _containers(spec):
         amount = container_gpus(container)
         if not amount and not _claims(container) and not _only(spec, container):
@@ -119,9 +122,12 @@ def recognised(
         read = _container(one, amount, hint, named, naming, serves=kind not in _RUNS_TO_AN_END)
         if isinstance(read, str):
             reasons.append(read)
+            certain = certain and (kind in _RUNS_TO_AN_END or _serves_nothing(one))
         else:
             found.append(_downloaded(read, one, downloads))
-    return Recognition(tuple(found), "; ".join(dict.fromkeys(reasons)) if not found else "")
+    if found:
+        return Recognition(tuple(found))
+    return Recognition((), "; ".join(dict.fromkeys(reasons)), certain)
 
 
 def _container(
@@ -215,6 +221,36 @@ _RUNS_TO_AN_END = frozenset(
     | {"JAXJob", "TrainJob", "RayJob", "Workflow", "CronWorkflow", "NIMCache", "RunaiJob"}
 )
 """Kinds whose programs are trained or computed, so that a model's name is no sign of serving."""
+
+_SERVES_NOTHING = frozenset(
+    {"sleep", "pause", "tail", "true", "echo", "nvidia-smi", "rocm-smi", "clinfo", "gpu_burn"}
+    | {"gpu-burn", "vectorAdd", "vectoradd", "nbody", "dcgmi", "dcgm-exporter", "jupyter"}
+    | {"jupyter-lab", "jupyter-notebook", "start-notebook.sh", "sshd", "all_reduce_perf", "cat"}
+    | {
+        "mkdir",
+        "ls",
+        "set",
+        "cd",
+        "trap",
+        "wait",
+        "printf",
+        "date",
+        "env",
+        "[",
+        "test",
+        ":",
+        "exit",
+    }
+)
+"""Programs that load no model, whatever their arguments."""
+
+
+def _serves_nothing(one: Started) -> bool:
+    listed = programs(one)
+    return bool(listed) and all(
+        program.words[0].rpartition("/")[2] in _SERVES_NOTHING for program in listed
+    )
+
 
 _SIGNS = re.compile(
     r"--(?:model|model[-_]path|model[-_]id|model[-_]dir|model[-_]name[-_]or[-_]path"
