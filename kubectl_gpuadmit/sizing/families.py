@@ -7,8 +7,6 @@ A family that is not listed has no plan: nobody guesses its shapes from a simila
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from kubectl_gpuadmit.sizing.architecture import Architecture
@@ -179,10 +177,13 @@ def decoder_plan(a: Architecture) -> Plan:
         head=None if tied else head,
         tail=norm + extra_vectors,
         towers=towers,
+        tower_hidden=a.vision.hidden_size if a.vision else 0,
         tower_elements=unplanned,
         prediction=_prediction(a, name, family),
-        rotary_dim=_rotary(a, family),
-        positions=a.max_position_embeddings or 0,
+        rotary_dim=_rotary(a, name, family),
+        positions=_positions(a),
+        deepstack=a.vision.deepstack if a.vision else 0,
+        token_buffer=_token_buffer(a, name),
     )
 
 
@@ -466,10 +467,29 @@ def _prediction(a: Architecture, name: str, family: Family) -> tuple[Layer, ...]
     return (extended,) * count
 
 
-def _rotary(a: Architecture, family: Family) -> int:
+def _rotary(a: Architecture, name: str, family: Family) -> int:
+    """Widths of all tables: Gemma 3 and 4 keep one for windows and one for full attention."""
     if family.latent and a.qk_rope_head_dim:
         return a.qk_rope_head_dim
-    return head_width(a) if a.num_attention_heads else 0
+    if not a.num_attention_heads or name == "nemotron_h":
+        return 0
+    width = int(head_width(a) * (a.partial_rotary_factor or 1))
+    if name in ("gemma3", "gemma3n", "gemma4"):
+        width += a.global_head_dim or width
+    return width
 
 
-Planner = Callable[[Architecture], Plan]
+def _positions(a: Architecture) -> int:
+    """Rows of a table. Models with positions in three dimensions keep four times as many (vLLM
+    ``rotary_embedding/mrope.py``, cache_max_position_num)."""
+    positions = a.max_position_embeddings or 0
+    name = a.model_type.removesuffix("_text")
+    three = name.startswith(("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_5", "qwen3_omni"))
+    return positions * 4 if three else positions
+
+
+def _token_buffer(a: Architecture, name: str) -> int:
+    """vLLM's ``deepstack_input_embeds`` of Qwen3-VL, ``per_layer_embeddings`` of Gemma 3n and 4."""
+    deep = a.vision.deepstack if a.vision else 0
+    per_layer = a.hidden_size_per_layer_input or 0
+    return deep * a.hidden_size + per_layer * a.num_hidden_layers

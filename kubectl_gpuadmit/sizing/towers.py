@@ -56,7 +56,7 @@ def _block(
             Matrix(name="vision.mlp.down", parts=(Part(h),), cols=w, split="row", bias=mlp),
         ),
         vectors=2 * h * (2 if norm_bias else 1),
-        width=w * (2 if gated else 1),
+        width=w * (3 if gated else 2),  # up (and gate) and the activation's result
     )
 
 
@@ -79,12 +79,22 @@ def _stem(t: Tower, *, bias: bool, positions: int, extra: int = 0) -> Layer:
 
 
 def _projection(name: str, *sizes: int, bias: bool = True, norm: int = 0) -> Layer:
-    """Linear layers from width to width, one after the other."""
-    pairs = pairwise(sizes)
+    """Linear layers from width to width, one after the other, whole on every rank."""
     return Layer(
         matrices=tuple(
             Matrix(name=name, parts=(Part(after),), cols=before, split="none", bias=bias)
-            for before, after in pairs
+            for before, after in pairwise(sizes)
+        ),
+        vectors=norm,
+    )
+
+
+def _merger(name: str, merged: int, text: int, norm: int) -> Layer:
+    """Two linear layers, cut over the ranks (vLLM ``qwen3_vl.py``, Qwen3_VisionPatchMerger)."""
+    return Layer(
+        matrices=(
+            Matrix(name=name, parts=(Part(merged),), cols=merged, bias=True),
+            Matrix(name=name, parts=(Part(text),), cols=merged, split="row", bias=True),
         ),
         vectors=norm,
     )
@@ -93,22 +103,22 @@ def _projection(name: str, *sizes: int, bias: bool = True, norm: int = 0) -> Lay
 def _qwen3_vl(t: Tower, text: int) -> list[Layer]:
     merged = t.hidden_size * t.spatial_merge_size**2
     stem = _stem(t, bias=True, positions=t.num_position_embeddings)
-    merger = _projection("vision.merger", merged, merged, text, norm=2 * t.hidden_size)
-    deep = _projection("vision.deepstack", merged, merged, text, norm=2 * merged)
+    merger = _merger("vision.merger", merged, text, 2 * t.hidden_size)
+    deep = _merger("vision.deepstack", merged, text, 2 * merged)
     block = _block(t, gated=False, bias=True, norm_bias=True)
     return [stem, *[block] * t.num_hidden_layers, merger, *[deep] * t.deepstack]
 
 
 def _qwen2_vl(t: Tower, text: int) -> list[Layer]:
     merged = t.hidden_size * t.spatial_merge_size**2
-    merger = _projection("vision.merger", merged, merged, text, norm=2 * t.hidden_size)
+    merger = _merger("vision.merger", merged, text, 2 * t.hidden_size)
     block = _block(t, gated=False, bias=True, norm_bias=True)
     return [_stem(t, bias=False, positions=0), *[block] * t.num_hidden_layers, merger]
 
 
 def _qwen2_5_vl(t: Tower, text: int) -> list[Layer]:
     merged = t.hidden_size * t.spatial_merge_size**2
-    merger = _projection("vision.merger", merged, merged, text, norm=t.hidden_size)
+    merger = _merger("vision.merger", merged, text, t.hidden_size)
     block = _block(t, gated=True, bias=True, norm_bias=False)
     return [_stem(t, bias=False, positions=0), *[block] * t.num_hidden_layers, merger]
 
