@@ -45,7 +45,16 @@ class Budget(Struct):
 
 def wanted(verdict: Verdict) -> bool:
     """True where a change could help: refused, or with no node now."""
-    return verdict.admission == "denied" or verdict.placement in ("never", "waits")
+    return (
+        verdict.admission == "denied" or verdict.placement in ("never", "waits") or too_big(verdict)
+    )
+
+
+def too_big(verdict: Verdict) -> bool:
+    """The model does not fit, and somebody wants to know."""
+    return verdict.running == "exceeds" and any(
+        f.reason.startswith("model/") and f.level in ("warn", "deny") for f in verdict.findings
+    )
 
 
 def search(
@@ -114,8 +123,11 @@ def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
         return None
     verdict, _ = judge(changed, state, case.terms)
     # Where facts are missing the change may help all the same: the outcome says what is unknown.
-    refused = verdict.admission == "denied"
-    return verdict.outcome if not refused and verdict.placement == "fits" else None
+    if verdict.admission == "denied" or verdict.placement != "fits":
+        return None
+    if verdict.running == "exceeds" or (too_big(case.verdict) and verdict.running != "fits"):
+        return None  # a smaller group of GPUs may admit and place what cannot run
+    return verdict.outcome
 
 
 def _expanded(case: Case, parts: list[Proposal], namespace: str, state: State) -> Workload | None:

@@ -185,6 +185,8 @@ class ServedOn(Struct, frozen=True):
     maxConcurrency: float | None = None
     """Requests of the longest context at once."""
     assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What holds although it fits: it is close to the limit, stages are uneven."""
 
 
 class ServedModel(Struct, frozen=True):

@@ -33,7 +33,7 @@ def roomiest(on: Sequence[OnDevices]) -> OnDevices:
 def burst(one: OnDevices) -> Burst | None:
     """The first dimension that is too large; None where only the layout is wrong."""
     if one.envelope is None:
-        return "registry"
+        return "weights" if one.by_weights else "registry"
     for problem in one.envelope.problems:
         if problem.dimension != "layout":
             return problem.dimension
@@ -45,6 +45,9 @@ def sentence(engine: EngineFit, on: OnDevices, what: Burst) -> str:
     one, devices = engine.recognised, on.devices
     name = one.model
     asked = f"{devices_words(devices, engine.gpus)}"
+    if on.envelope is None and engine.facts is not None and engine.facts.memory_gib is None:
+        each = f" on each of {engine.gpus}" if engine.gpus > 1 else ""
+        return f"{name} needs {on.need_gib or 0:,.1f} GiB for weights{each}; requested {asked}"
     if on.envelope is None:
         assert engine.facts is not None
         whole = engine.facts.memory_gib or 0.0
@@ -99,17 +102,10 @@ def evidence(engine: EngineFit, on: OnDevices) -> tuple[Evidence, ...]:
         budget = round(found.budget / GIB, 1)
         rows.append(Evidence(subject, "the engine may use, GiB a GPU", budget, None, "arguments"))
     for problem in found.problems:
-        if problem.dimension == "kv-cache" and problem.has is not None:
-            rows.append(
-                Evidence(
-                    subject,
-                    "tokens in the KV cache",
-                    int(problem.has),
-                    int(problem.needs or 0),
-                    source,
-                    "least",
-                )
-            )
+        if problem.reason in ("kv-below-context", "kv-below-load"):
+            has, need = (problem.has or 0) / GIB, (problem.needs or 0) / GIB
+            what = "KV cache, GiB a GPU"
+            rows.append(Evidence(subject, what, round(has, 2), round(need, 2), source, "least"))
     return tuple(rows)
 
 
@@ -212,6 +208,7 @@ def _on(on: OnDevices) -> ServedOn:
         if found is not None and found.max_concurrency is not None
         else None,
         assumptions=assumptions,
+        warnings=tuple(w.detail for w in found.warnings) if found is not None else (),
     )
 
 

@@ -38,6 +38,8 @@ def lines(model: ServedModel, *, several: bool, details: bool) -> Iterator[str]:
     yield f"{role}{name} by {engine}{source}"
     if several and (said := memory(model)):
         yield f"{model.running}: {said}"
+    for text in dict.fromkeys(w for on in model.on[:1] for w in on.warnings):
+        yield text
     if not details:
         return
     if model.arguments:

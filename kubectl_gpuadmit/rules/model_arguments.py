@@ -27,7 +27,7 @@ def model_arguments(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     """
     for engine in serving.pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy).engines:
         one = engine.recognised
-        for said in one.serving.contradictions:
+        for said in one.contradictions:
             yield Finding(
                 reason="model/contradiction",
                 detail=f"container {one.container}: {said}",

@@ -13,9 +13,9 @@ from kubectl_gpuadmit.verdict import Evidence, Finding
 @rule(
     "model/divisibility",
     reasons={
-        "model/layout": "The model cannot be divided as the engine is told: its heads, layers, "
-        "experts or vocabulary do not divide by the parallel sizes, and the engine refuses to "
-        "start. Choose sizes that divide.",
+        "model/layout": "The model does not divide as the engine is told: heads or widths that do "
+        "not divide by the tensor-parallel size stop the start, layers that do not divide by the "
+        "pipeline make one stage the fullest. Choose sizes that divide.",
         "model/too-few-gpus": "The engine is told to use more GPUs than the pods of one replica "
         "have, and refuses to start. Ask for as many, or lower its parallel sizes.",
     },
@@ -45,8 +45,13 @@ def model_divisibility(ask: Ask, cluster: Cluster) -> Iterator[Found]:
             )
         told: set[str] = set()
         for on in engine.on:
-            for problem in on.envelope.problems if on.envelope is not None else ():
-                if problem.dimension == "layout" and problem.detail not in told:
+            found = on.envelope
+            for problem in (*found.problems, *found.warnings) if found is not None else ():
+                if (
+                    problem.dimension == "layout"
+                    and problem.reason != "shm-too-small"
+                    and problem.detail not in told
+                ):
                     told.add(problem.detail)
                     detail = problem.detail.rstrip(".")
                     yield Finding(reason="model/layout", detail=detail, field=field)

@@ -21,6 +21,7 @@ from kubectl_gpuadmit.sizing.devices import Devices
 from kubectl_gpuadmit.sizing.envelope import GIB, Envelope, Want, envelope
 from kubectl_gpuadmit.sizing.recognise import Recognised, Recognition, recognised
 from kubectl_gpuadmit.sizing.registry import Facts, Models, look_up
+from kubectl_gpuadmit.sizing.serving import Serving
 
 Fits = Literal["fits", "exceeds", "unknown"]
 
@@ -32,7 +33,9 @@ class OnDevices(Struct, frozen=True, kw_only=True):
     fits: Fits
     envelope: Envelope | None = None
     need_gib: float | None = None
-    """A GPU, where only a registry's figure is known."""
+    """A GPU, where only a registry's figure is known, or only the weights are certain."""
+    by_weights: bool = False
+    """``need_gib`` is of the weights alone: nobody knows the engine."""
     unknown: tuple[str, ...] = ()
 
 
@@ -198,17 +201,21 @@ def _engine(
     if not kinds:
         why = f"memory of {resource}: no node that the pod may use has {count} of it"
         return EngineFit(recognised=one, facts=facts, missing=(why,))
-    on = tuple(_on(facts, one, kind, pod, want) for kind in kinds)
+    on = tuple(on_devices(facts, one, kind, pod, want) for kind in kinds)
     return EngineFit(recognised=one, facts=facts, on=on, gpus=count * pods, pods=pods)
 
 
-def _on(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Want) -> OnDevices:
+def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Want) -> OnDevices:
+    """One engine on one kind of devices."""
     if kind.mib is None:
         product = f" of {kind.product}" if kind.product else ""
-        why = f"GPU memory{product} on {kind.nodes[0]}: no label nvidia.com/gpu.memory"
+        where = kind.nodes[0] if kind.nodes else "the nodes"
+        why = f"GPU memory{product} on {where}: no label nvidia.com/gpu.memory"
         return OnDevices(devices=kind, fits="unknown", unknown=(why,))
     if facts.architecture is None:
         return _by_figure(facts, one, kind)
+    if one.serving.engine == "unknown":
+        return _by_weights(facts, one, kind)
     found = envelope(
         facts.architecture,
         one.serving,
@@ -219,7 +226,28 @@ def _on(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Want) -> O
         want=want if want.concurrency or want.context else None,
         shm_bytes=shared_memory(pod, one.pointer),
     )
-    return OnDevices(devices=kind, fits=found.fits, envelope=found, unknown=found.unknown)
+    told = tuple(f"{m} (container {one.container})" for m in found.unknown)
+    return OnDevices(devices=kind, fits=found.fits, envelope=found, unknown=told)
+
+
+def _by_weights(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
+    """Of an engine that nobody knows one thing is certain: weights that do not fit all of its GPUs
+    together fit in no way."""
+    assert facts.architecture is not None
+    shards = max(kind.count, 1)
+    found = envelope(
+        facts.architecture,
+        Serving(engine="llama.cpp"),
+        device_mib=kind.mib,
+        checkpoint=facts.checkpoint,
+    )
+    weights = found.weights
+    usable = (kind.usable_mib or 0) * (1 << 20)
+    if weights is not None and weights.low / shards > usable:
+        need = weights.low / shards / GIB
+        return OnDevices(devices=kind, fits="exceeds", need_gib=need, by_weights=True)
+    why = f"which engine container {one.container} runs, and how it divides the model"
+    return OnDevices(devices=kind, fits="unknown", unknown=found.unknown or (why,))
 
 
 def _by_figure(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
