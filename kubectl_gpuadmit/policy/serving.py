@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from kubectl_gpuadmit.kube.objects import Pod
     from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
     from kubectl_gpuadmit.policy.model import Policy
-    from kubectl_gpuadmit.sizing.envelope import Want
-    from kubectl_gpuadmit.sizing.fitting import PodFit
+    from kubectl_gpuadmit.sizing.fitting import Load, PodFit
     from kubectl_gpuadmit.sizing.registry import Models
 
 RULE = "model/memory-fit"
@@ -54,14 +53,11 @@ def models_of(policy: Policy) -> Models:
     return registry.NONE
 
 
-def wanted(settings: Mapping[str, Any]) -> Want:
+def wanted(settings: Mapping[str, Any]) -> Load:
     """The target load: so many requests of such a length, and room for the share that comes back
     at once after a restart."""
-    from kubectl_gpuadmit.sizing.envelope import Want
+    from kubectl_gpuadmit.sizing.fitting import Load
 
     concurrency = int(settings.get("concurrency") or 0)
     headroom = float(settings.get("headroom_percent") or 0)
-    return Want(
-        concurrency=ceil(concurrency * (1 + headroom / 100)) or None,
-        context=int(settings.get("context") or 0) or None,
-    )
+    return Load(ceil(concurrency * (1 + headroom / 100)), int(settings.get("context") or 0))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from kubectl_gpuadmit.sizing.amount import Range
 from kubectl_gpuadmit.sizing.devices import Devices
-from kubectl_gpuadmit.sizing.envelope import GIB, Range
-from kubectl_gpuadmit.sizing.fitting import EngineFit, OnDevices, PodFit
+from kubectl_gpuadmit.sizing.fitting import GIB, EngineFit, OnDevices, PodFit
 from kubectl_gpuadmit.verdict import Evidence, ServedModel, ServedOn
 
 Burst = Literal[

@@ -7,7 +7,7 @@ judges each kind of devices. Nothing here chooses a level or words for a refusal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, structs
 
@@ -18,12 +18,23 @@ from kubectl_gpuadmit.kube.objects import ConfigMap, Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.sizing import devices as devicelib
 from kubectl_gpuadmit.sizing.devices import Devices
-from kubectl_gpuadmit.sizing.envelope import GIB, Envelope, Want, envelope
 from kubectl_gpuadmit.sizing.recognise import Recognised, Recognition, recognised
 from kubectl_gpuadmit.sizing.registry import Facts, Models, look_up
 from kubectl_gpuadmit.sizing.serving import Serving
 
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.sizing.envelope import Envelope
+
+GIB = 1 << 30
+
 Fits = Literal["fits", "exceeds", "unknown"]
+
+
+class Load(Struct, frozen=True):
+    """What a service has to bear: so many requests of that many tokens at once; 0: nothing said."""
+
+    concurrency: int = 0
+    context: int = 0
 
 
 class OnDevices(Struct, frozen=True, kw_only=True):
@@ -94,7 +105,7 @@ def fit(
     pod: Pod,
     cluster: Cluster,
     models: Models,
-    want: Want,
+    want: Load,
     *,
     patterns: tuple[str, ...] = gpulib.DEFAULT,
 ) -> PodFit:
@@ -102,7 +113,7 @@ def fit(
     if not gpulib.pod_gpus(pod, patterns) and not pod.spec.resourceClaims:
         return NOT_A_MODEL
     parts = (workload, group.template, cluster.static_memo, models)
-    key = (*map(id, parts), want.concurrency or 0, want.context or 0)
+    key = (*map(id, parts), want.concurrency, want.context)
     known = _MEMO.get(key)
     if known is not None and all(a is b for a, b in zip(known[0], parts, strict=True)):
         return known[1]
@@ -141,7 +152,7 @@ def _fit(
     pod: Pod,
     cluster: Cluster,
     models: Models,
-    want: Want,
+    want: Load,
 ) -> PodFit:
     found = of_group(workload, group, cluster, models)
     engines: list[EngineFit] = []
@@ -178,7 +189,7 @@ def _engine(
     cluster: Cluster,
     models: Models,
     one: Recognised,
-    want: Want,
+    want: Load,
 ) -> EngineFit:
     if not one.known:
         missing = one.missing or (f"the model that container {one.container} loads",)
@@ -205,7 +216,7 @@ def _engine(
     return EngineFit(recognised=one, facts=facts, on=on, gpus=count * pods, pods=pods)
 
 
-def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Want) -> OnDevices:
+def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Load) -> OnDevices:
     """One engine on one kind of devices."""
     if kind.mib is None:
         product = f" of {kind.product}" if kind.product else ""
@@ -216,6 +227,8 @@ def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Wan
         return _by_figure(facts, one, kind)
     if one.serving.engine == "unknown":
         return _by_weights(facts, one, kind)
+    from kubectl_gpuadmit.sizing.envelope import Want, envelope  # only where a model is known
+
     found = envelope(
         facts.architecture,
         one.serving,
@@ -223,7 +236,7 @@ def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Wan
         free_mib=kind.free_mib,
         product=kind.product,
         checkpoint=facts.checkpoint,
-        want=want if want.concurrency or want.context else None,
+        want=Want(concurrency=want.concurrency or None, context=want.context or None),
         shm_bytes=shared_memory(pod, one.pointer),
     )
     told = tuple(f"{m} (container {one.container})" for m in found.unknown)
@@ -234,6 +247,8 @@ def _by_weights(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
     """Of an engine that nobody knows one thing is certain: weights that do not fit all of its GPUs
     together fit in no way."""
     assert facts.architecture is not None
+    from kubectl_gpuadmit.sizing.envelope import envelope
+
     shards = max(kind.count, 1)
     found = envelope(
         facts.architecture,
@@ -332,8 +347,3 @@ def shared_memory(pod: Pod, pointer: str) -> int | None:
             except quantity.QuantityError:
                 return None
     return 64 << 20
-
-
-def gib(size: float) -> str:
-    """Bytes as ``33.3 GiB``."""
-    return f"{size / GIB:,.1f} GiB"
