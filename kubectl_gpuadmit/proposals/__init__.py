@@ -51,6 +51,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         amounts,
         claims,
         cluster_changes,
+        models,
         moves,
         pools,
         suggested,
@@ -59,6 +60,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
     for generator in (
         suggested.from_findings,
         claims.claims_changed,
+        models.model_fits,
         amounts.fewer_pods,
         amounts.fewer_gpus,
         pools.other_pool,
