@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import enum
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -103,19 +104,19 @@ def topo(
 
 
 def _pasted(file: str, form: Output) -> int:
-    from kubectl_gpuadmit.adapters.files import read_text
-    from kubectl_gpuadmit.cli.question import current
+    from kubectl_gpuadmit.adapters.files import read_inputs
     from kubectl_gpuadmit.overview.pasted import of_maps
     from kubectl_gpuadmit.topology.smi import read_smi
 
-    reading = read_smi(read_text(file), file=file)
-    missing = (*reading.missing, *reading.problems)
-    _show(
-        of_maps(reading.maps, source=f"nvidia-smi topo -m in {file}", now=current(), missing=missing),
-        form,
-        details=True,
-        single=True,
+    ((raw, name),) = read_inputs([file])
+    reading = read_smi(raw.decode("utf-8", "replace"), file=name)
+    found = of_maps(
+        reading.maps,
+        source=f"nvidia-smi topo -m in {name}",
+        now=dt.datetime.now(dt.UTC).replace(microsecond=0),
+        missing=(*reading.missing, *reading.problems),
     )
+    _show(found, form, details=True, single=True)
     return EXIT_CLEAR
 
 
@@ -147,13 +148,12 @@ def _known(names: list[str], found: Overview) -> None:
 
 
 def _show(found: Overview, form: Output, *, details: bool, single: bool) -> None:
-    from kubectl_gpuadmit.render.data import as_text
     from kubectl_gpuadmit.render.topology import data, drawing, html, text
     from kubectl_gpuadmit.render.topology.colours import inks
 
     match form:
         case Output.json:
-            streams.write_data(as_text(data.to_json(found)))
+            streams.write_data(data.written(data.to_json(found)))
         case Output.html:
             streams.write_data(html.page(found))
         case Output.svg:
@@ -178,16 +178,14 @@ def _show(found: Overview, form: Output, *, details: bool, single: bool) -> None
 
 def _difference(before: Overview, after: Overview, form: Output) -> None:
     from kubectl_gpuadmit.overview.difference import difference
-    from kubectl_gpuadmit.render.data import as_text
+    from kubectl_gpuadmit.render.topology import data
     from kubectl_gpuadmit.render.topology import difference as rendered
 
     found = difference(before, after)
     if form is Output.json:
-        streams.write_data(as_text(rendered.to_json(found)))
+        streams.write_data(data.written(rendered.to_json(found)))
     else:
-        streams.write_text(
-            rendered.text(found, width=streams.width(), ascii=streams.in_ascii())
-        )
+        streams.write_text(rendered.text(found, width=streams.width(), ascii=streams.in_ascii()))
 
 
 def _lineage(
@@ -200,9 +198,8 @@ def _lineage(
 ) -> int:
     from kubectl_gpuadmit.cli.sources import cluster_of
     from kubectl_gpuadmit.overview.lineage import lineage
-    from kubectl_gpuadmit.render.data import as_text
+    from kubectl_gpuadmit.render.topology import data
     from kubectl_gpuadmit.render.topology import lineage as rendered
-    from kubectl_gpuadmit.render.topology.data import SCHEMA_VERSION
 
     taken = cluster_of(path, **where)
     found = []
@@ -222,10 +219,8 @@ def _lineage(
         found.append(lineage(taken.cluster, chosen[0], policy, taken.as_of))
     if form is Output.json:
         lines: list[Any] = [rendered.to_json(one) for one in found]
-        streams.write_data(as_text({"schemaVersion": SCHEMA_VERSION, "lineage": lines}))
+        streams.write_data(data.written({"schemaVersion": data.SCHEMA_VERSION, "lineage": lines}))
     else:
         for one in found:
-            streams.write_text(
-                rendered.text(one, width=streams.width(), ascii=streams.in_ascii())
-            )
+            streams.write_text(rendered.text(one, width=streams.width(), ascii=streams.in_ascii()))
     return EXIT_CLEAR

@@ -76,9 +76,7 @@ def _node(name: str, old: NodeView | None, new: NodeView | None) -> Iterator[Cha
         yield Change(name, "source", old.map.source, new.map.source)
     if old.cordoned != new.cordoned:
         words = ("schedulable", "cordoned")
-        yield Change(
-            name, "state", words[old.cordoned], words[new.cordoned], worse=new.cordoned
-        )
+        yield Change(name, "state", words[old.cordoned], words[new.cordoned], worse=new.cordoned)
     if old.islands != new.islands:
         yield Change(name, "islands", _islands(old), _islands(new))
     if old.clean != new.clean:

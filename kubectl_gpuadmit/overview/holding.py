@@ -28,8 +28,6 @@ class Holding(Struct):
 
     by_index: dict[int, list[Held]]
     loose: list[Held]
-    told: bool
-    """False where no source says which GPU a pod has; ``by_index`` then tells nothing."""
 
 
 def holding(
@@ -76,8 +74,7 @@ def holding(
         for pod in pods.values()
         for held in _counted(pod, policy, told.get((pod.namespace, pod.name), 0))
     ]
-    names_devices = found.holders is not None or (bool(found.gpus) and not loose)
-    return Holding(by_index, loose, names_devices)
+    return Holding(by_index, loose)
 
 
 def _counted(pod: Pod, policy: Policy, told: int) -> Iterator[Held]:

@@ -6,7 +6,7 @@ Each step names the source that tells it; what none tells stays None.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -116,23 +116,25 @@ def _of_claims(cluster: Cluster, pod: Pod, found: NodeMap | None) -> Iterator[St
             attributes = device.attributes if device is not None else {}
             driver = allotted.device.driver
 
-            def text(name: str, attributes: object = attributes, driver: str = driver) -> str:
-                value = attributes.get(f"{driver}/{name}") if isinstance(attributes, dict) else None
-                return value if isinstance(value, str) else ""
-
-            parent = text("parentUUID") or text("uuid")
-            gpu = next((g for g in found.gpus if g.uuid == parent), None) if found else None
+            own = {
+                name: value
+                for name in ("uuid", "parentUUID", "productName", "profile")
+                if isinstance(value := attributes.get(f"{driver}/{name}"), str)
+            }
+            parent = own.get("parentUUID") or own.get("uuid")
+            gpus_there = found.gpus if found is not None else ()
+            gpu = next((g for g in gpus_there if parent and g.uuid == parent), None)
             step = Step(
                 via="dra",
                 resource=f"{claim.namespace}/{claim.name} · request {allotted.request}",
                 device=str(allotted.device),
-                uuid=text("uuid") or None,
+                uuid=own.get("uuid"),
                 pci_bus_id=_standard(attributes, "pciBusID") or (gpu.pci_bus_id if gpu else None),
                 numa=_number(attributes, "numaNode", gpu),
                 pcie_root=_standard(attributes, "pcieRoot") or (gpu.pcie_root if gpu else None),
-                product=text("productName") or (gpu.product if gpu else None),
-                memory_mib=gpu.memory_mib if gpu and not text("profile") else None,
-                profile=text("profile"),
+                product=own.get("productName") or (gpu.product if gpu else None),
+                memory_mib=gpu.memory_mib if gpu and not own.get("profile") else None,
+                profile=own.get("profile", ""),
                 source="slices" if device is not None else "",
                 index=gpu.index if gpu else None,
             )
@@ -159,12 +161,12 @@ def _claims(inventory: Inventory, pod: Pod) -> Iterator[Claim]:
             yield claim
 
 
-def _standard(attributes: dict[str, object], name: str) -> str | None:
+def _standard(attributes: Mapping[str, object], name: str) -> str | None:
     value = attributes.get(f"resource.kubernetes.io/{name}")
     return value if isinstance(value, str) else None
 
 
-def _number(attributes: dict[str, object], name: str, gpu: Gpu | None) -> int | None:
+def _number(attributes: Mapping[str, object], name: str, gpu: Gpu | None) -> int | None:
     value = attributes.get(f"resource.kubernetes.io/{name}")
     if isinstance(value, int) and not isinstance(value, bool):
         return value

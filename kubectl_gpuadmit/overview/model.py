@@ -67,7 +67,7 @@ class NodeView(Struct, frozen=True):
     gpus: tuple[GpuView, ...] = ()
     """By index; empty where the source only counts."""
     islands: tuple[tuple[int, ...], ...] | None = None
-    """GPUs that NVLink joins, each by index; GPUs without NVLink are in none."""
+    """GPUs that NVLink joins, by index; a GPU without NVLink is one by itself."""
     clean: dict[int, int] | None = None
     """Size -> placements that could be taken one beside the other, NVLink-complete and within a
     NUMA node where the machine allows it."""
@@ -132,6 +132,8 @@ class PoolView(Struct, frozen=True):
     """Nodes for which ``clean`` is not known."""
     split: int
     """Islands that are held in part."""
+    shared: int = 0
+    """Nodes whose GPUs are shared (MIG, time-slicing): how many GPUs they have free is not told."""
     demand: tuple[Demand, ...] = ()
 
 

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import gpus
+from kubectl_gpuadmit.kube.pods import amounts
 from kubectl_gpuadmit.overview.holding import Holding, holding
 from kubectl_gpuadmit.overview.model import GpuView, Held, NodeView, State
 from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.topology.islands import islands
 from kubectl_gpuadmit.topology.maps import age_seconds
 from kubectl_gpuadmit.topology.model import Gpu, NodeMap
+from kubectl_gpuadmit.topology.placements import clean_placements
 
 GIB = 1024
 
@@ -26,13 +29,14 @@ def node_view(
 ) -> NodeView:
     """``found`` is the node's map from the best source; ``claimed`` of ``holding.claimed_on``."""
     held = holding(cluster, info, found, policy, claimed)
-    grouped = islands(found)
+    grouped = members(found)
     number = {index: i for i, one in enumerate(grouped or ()) for index in one}
-    views = tuple(_gpu(gpu, held, found, number.get(gpu.index)) for gpu in found.gpus)
     total = max(len(found.gpus), found.count)
+    sharing = _sharing(info, found)
+    others = _others(held, total, sharing)
+    views = tuple(_gpu(gpu, held, others, number.get(gpu.index)) for gpu in found.gpus)
     unhealthy = sum(view.state == "unhealthy" for view in views)
     unfree = sum(view.state == "unfree" for view in views)
-    sharing = _sharing(found)
     taken, free = _counts(info, held, views, total, sharing)
     return NodeView(
         name=info.name,
@@ -45,7 +49,7 @@ def node_view(
         unhealthy=unhealthy if views else _missing(info),
         gpus=views,
         islands=grouped,
-        clean=_clean(found, views, held, sharing),
+        clean=_clean(found, views, sharing),
         loose=tuple(held.loose),
         sharing=sharing,
         cordoned=info.unschedulable,
@@ -53,22 +57,36 @@ def node_view(
     )
 
 
-def _gpu(gpu: Gpu, held: Holding, found: NodeMap, island: int | None) -> GpuView:
+def members(found: NodeMap) -> tuple[tuple[int, ...], ...] | None:
+    """The islands as indexes, by their first GPU; None where they are not known."""
+    told = islands(found)
+    return None if told is None else tuple(one.gpus for one in told)
+
+
+def _others(held: Holding, total: int, sharing: str) -> State:
+    """The state of a GPU of which no source names a holder: if pods without named GPUs account for
+    none, or for all that are left, it is known all the same."""
+    if not held.loose:
+        return "free"
+    loose = sum(one.count for one in held.loose)
+    named = sum(bool(holders) for holders in held.by_index.values())
+    return "held" if not sharing and named + loose >= total else "unknown"
+
+
+def _gpu(gpu: Gpu, held: Holding, others: State, island: int | None) -> GpuView:
     holders = tuple(held.by_index.get(gpu.index, ()))
-    state, why = _state(gpu, holders, held)
+    state, why = _state(gpu, holders, others)
     return GpuView(gpu, state, why, holders, island)
 
 
-def _state(gpu: Gpu, holders: tuple[Held, ...], held: Holding) -> tuple[State, str]:
+def _state(gpu: Gpu, holders: tuple[Held, ...], others: State) -> tuple[State, str]:
     if broken := broken_because(gpu):
         return "unhealthy", broken
     if holders:
         return "held", ""
     if gpu.residue_mib:
         return "unfree", f"{size(gpu.residue_mib)} residue"
-    if held.told and not held.loose:
-        return "free", ""
-    return "unknown", ""
+    return others, ""
 
 
 def broken_because(gpu: Gpu) -> str:
@@ -88,13 +106,14 @@ def size(mib: int) -> str:
     return f"{mib / GIB:.1f} GiB" if mib >= GIB else f"{mib} MiB"
 
 
-def _sharing(found: NodeMap) -> str:
-    if any(gpu.mig_enabled or gpu.mig for gpu in found.gpus):
+def _sharing(info: NodeInfo, found: NodeMap) -> str:
+    kinds = {meaning.kind for name in info.allocatable if (meaning := gpus.means(name))}
+    if "mig" in kinds or any(gpu.mig_enabled or gpu.mig for gpu in found.gpus):
         return "MIG"
     for gpu in found.gpus:
         if gpu.sharing and (gpu.replicas or 1) > 1:
             return f"{gpu.replicas} places a GPU ({gpu.sharing})"
-    return ""
+    return "shared" if "shared" in kinds else ""
 
 
 def _whole(info: NodeInfo) -> Iterator[tuple[str, int]]:
@@ -108,9 +127,9 @@ def _counts(
     info: NodeInfo, held: Holding, views: tuple[GpuView, ...], total: int, sharing: str
 ) -> tuple[int | None, int | None]:
     """(held, free) physical GPUs; None where sharing hides it."""
-    if views and held.told and not held.loose:
+    if views and not any(view.state == "unknown" for view in views):
         return (
-            sum(bool(view.holders) for view in views),
+            sum(view.state == "held" or bool(view.holders) for view in views),
             sum(view.state == "free" for view in views),
         )
     if sharing:
@@ -121,9 +140,16 @@ def _counts(
     return min(taken, total), max(total - taken - (out if views else _missing(info)), 0)
 
 
+def _clean(found: NodeMap, views: tuple[GpuView, ...], sharing: str) -> dict[int, int] | None:
+    """None where it is not known which GPUs are free, or what joins them."""
+    if sharing or found.stale:
+        return None
+    if views and not any(view.state == "unknown" for view in views):
+        return clean_placements(found, [view.index for view in views if view.state == "free"])
+    return None
+
+
 def _missing(info: NodeInfo) -> int:
     """Devices that the plugin counts as there and not healthy: capacity beyond allocatable."""
-    from kubectl_gpuadmit.kube.pods import amounts
-
     capacity = amounts(info.node.status.capacity)
     return sum(max(capacity.get(name, amount) - amount, 0) for name, amount in _whole(info))

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from kubectl_gpuadmit.overview.model import GpuView, NodeView, Overview
-from kubectl_gpuadmit.topology.islands import islands
+from kubectl_gpuadmit.overview.nodes import members
 from kubectl_gpuadmit.topology.model import NodeMap
 
 
@@ -19,7 +19,7 @@ def of_maps(
 
 
 def _view(found: NodeMap) -> NodeView:
-    grouped = islands(found)
+    grouped = members(found)
     number = {index: i for i, one in enumerate(grouped or ()) for index in one}
     return NodeView(
         name=found.node or "pasted",

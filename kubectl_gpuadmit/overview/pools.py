@@ -37,8 +37,9 @@ def _pool(name: str, nodes: list[NodeView], waiting: dict[str, Counter[int]]) ->
         unfree=sum(node.unfree for node in nodes),
         unhealthy=sum(node.unhealthy for node in nodes),
         clean=clean,
-        unclear=sum(node.clean is None for node in nodes),
+        unclear=sum(node.clean is None and node.free is not None for node in nodes),
         split=sum(_split_islands(node) for node in nodes),
+        shared=sum(node.free is None for node in nodes),
         demand=tuple(_demand(waiting.get(name, Counter()), clean, usable)),
     )
 

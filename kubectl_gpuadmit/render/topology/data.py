@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from kubectl_gpuadmit.overview.model import (
     SIZES,
     Alert,
@@ -13,9 +15,16 @@ from kubectl_gpuadmit.overview.model import (
     Overview,
     PoolView,
 )
+from kubectl_gpuadmit.render.data import as_text
+from kubectl_gpuadmit.render.wording import encodable
 
 SCHEMA_VERSION = "gpu-admit.io/topology/v1"
 Json = dict[str, Any]
+
+
+def written(document: Json) -> str:
+    """The text of a document of this schema."""
+    return as_text(msgspec.json.encode(encodable(document)))
 
 
 def to_json(found: Overview) -> Json:
@@ -42,6 +51,7 @@ def _pool(pool: PoolView) -> Json:
         "unhealthy": pool.unhealthy,
         "cleanPlacements": _clean(pool.clean),
         "nodesUnclear": pool.unclear,
+        "nodesShared": pool.shared,
         "islandsSplit": pool.split,
         "demand": [
             {

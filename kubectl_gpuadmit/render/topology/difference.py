@@ -23,9 +23,7 @@ def text(found: Difference, *, width: int = 80, ascii: bool = False) -> Text:
     ):
         for alert in alerts:
             what = alert.what + (f" · {alert.effect}" if alert.effect else "")
-            page.block(
-                [page.mark(mark), (f"{word:<5} {alert.node}  ", "bold")], what, indent=8
-            )
+            page.block([page.mark(mark), (f"{word:<5} {alert.node}  ", "bold")], what, indent=8)
     node = ""
     for change in found.changes:
         if change.node != node:

@@ -177,7 +177,9 @@ def _holder(view: GpuView) -> str:
     if view.why:
         words.append(f"({view.why})")
     if not words:
-        return {"free": "-", "unknown": "not known"}.get(view.state, view.state)
+        return {"unknown": "not known", "held": "held, by whom is not known"}.get(
+            view.state, view.state
+        )
     return ", ".join(words)
 
 

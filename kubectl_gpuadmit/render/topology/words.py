@@ -29,14 +29,12 @@ def subtitle(node: NodeView) -> str:
     """``8 × H100-80GB · NVLink, 1 island of 8 · 2 NUMA nodes``."""
     product = node.map.product or "GPU"
     parts = [f"{node.total} × {product}"]
-    if node.islands:
-        sizes = sorted({len(one) for one in node.islands}, reverse=True)
-        if len(sizes) == 1:
-            parts.append(f"NVLink, {plural(len(node.islands), 'island')} of {sizes[0]}")
-        else:
-            listed = " + ".join(str(len(one)) for one in node.islands)
-            parts.append(f"NVLink, islands of {listed}")
-    elif node.islands is not None:
+    joined = [len(one) for one in node.islands or () if len(one) > 1]
+    if joined and len(set(joined)) == 1 and len(joined) == len(node.islands or ()):
+        parts.append(f"NVLink, {plural(len(joined), 'island')} of {joined[0]}")
+    elif joined:
+        parts.append(f"NVLink, islands of {' + '.join(str(len(o)) for o in node.islands or ())}")
+    elif node.islands is not None and node.total > 1:
         parts.append("no NVLink")
     numas = {view.gpu.numa for view in node.gpus if view.gpu.numa is not None}
     if numas:
@@ -63,8 +61,10 @@ def next_placement(node: NodeView) -> str:
 
 
 def islands_words(pool: PoolView) -> str:
-    """``1 split``, ``whole``; ``2 ?`` nodes of which it is not known."""
-    if pool.unclear == pool.nodes:
-        return "not known"
-    words = f"{pool.split:,} split" if pool.split else "whole"
-    return f"{words}, {pool.unclear:,} ?" if pool.unclear else words
+    """``1 split``, ``whole``; of ``2 ?`` nodes it is not known, ``2 shared`` have none."""
+    words = [f"{pool.split:,} split"] if pool.split else []
+    if pool.shared:
+        words.append(f"{pool.shared:,} shared")
+    if pool.unclear:
+        words.append(f"{pool.unclear:,} ?")
+    return ", ".join(words) or "whole"
