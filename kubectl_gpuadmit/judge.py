@@ -24,12 +24,15 @@ from kubectl_gpuadmit.kube.objects import OwnerReference, Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.placement import daemons
 from kubectl_gpuadmit.placement.place import Placed, place
+from kubectl_gpuadmit.policy import serving
 from kubectl_gpuadmit.verdict import (
     Admission,
     Finding,
     Mutation,
     Placement,
     PodPlace,
+    Running,
+    ServedModel,
     Unknown,
     Verdict,
 )
@@ -115,6 +118,8 @@ class _Group(Struct):
     """One of them, as it would be stored."""
     after: Cluster
     """The cluster with those pods of the group placed that are admitted and find a node."""
+    running: Running
+    models: tuple[ServedModel, ...]
 
 
 def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, State]:
@@ -219,9 +224,11 @@ def _judge_group(
             cluster, asking_pod, names.first(admitted), workload, group, terms, mates
         ).cluster
     else:
-        _leave_pending(after, asking_pod, names, len(placed.places), admitted)
+        promised = [at for pod in running if (at := pod.status.nominatedNodeName)]
+        _leave_pending(after, asking_pod, names, len(placed.places), admitted, promised)
     after_rules += placed.findings
     unknowns += placed.unknowns
+    running_there, models = _running(workload, group, pod, placed, cluster, terms)
     return _Group(
         role=group.role,
         pods=len(names),
@@ -239,7 +246,30 @@ def _judge_group(
         names=names,
         pod=asking_pod,
         after=after,
+        running=running_there,
+        models=models,
     )
+
+
+GRAVEST_RUNNING: tuple[Running, ...] = ("exceeds", "unknown", "fits", "not-a-model")
+
+
+def _running(
+    workload: Workload,
+    group: PodGroup,
+    pod: Pod,
+    placed: Placed,
+    cluster: Cluster,
+    terms: Terms,
+) -> tuple[Running, tuple[ServedModel, ...]]:
+    """Whether what the pods serve fits where they would go, and what was recognised."""
+    if not serving.may_serve(pod, terms.policy):
+        return "not-a-model", ()
+    from kubectl_gpuadmit.policy import serving_words
+
+    found = serving.pod_fit(workload, group, pod, cluster, terms.policy)
+    nodes = frozenset(placed.places)
+    return found.standing(nodes), serving_words.served(group.role, found, nodes)
 
 
 class _Changed(Struct):
@@ -261,9 +291,7 @@ def _mutated(
     running: tuple[Pod, ...],
 ) -> _Changed:
     """Asks the mutating rules one after another: each sees what those before it made of the pod."""
-    now = _Changed(
-        group, chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes), [], [], [], []
-    )
+    now = _Changed(group, _stored(group.pod, cluster, terms), [], [], [], [])
     for rule in terms.of_stage("mutate"):
         ask = asking.about(workload, now.group, now.stored.pod, terms, running)
         for found in asking.asked(rule, ask, cluster, terms):
@@ -275,8 +303,12 @@ def _mutated(
                 case Unknown():
                     now.unknowns.append(found)
         if now.group is not ask.group:
-            now.stored = chain.mutate(now.group.pod, cluster, kubernetes=terms.kubernetes)
+            now.stored = _stored(now.group.pod, cluster, terms)
     return now
+
+
+def _stored(pod: Pod, cluster: Cluster, terms: Terms) -> chain.Admitted:
+    return chain.mutate(pod, cluster, kubernetes=terms.kubernetes, plugins=terms.plugins)
 
 
 def _change(now: _Changed, found: Mutation, terms: Terms) -> None:
@@ -305,13 +337,28 @@ def _owned(pod: Pod, workload: Workload) -> Pod:
     return structs.replace(pod, metadata=structs.replace(pod.metadata, ownerReferences=(owner,)))
 
 
-def _leave_pending(cluster: Cluster, pod: Pod, names: PodNames, placed: int, admitted: int) -> None:
-    """Admitted pods that find no node stay behind: they count for whoever asks how many wait."""
+def _leave_pending(
+    cluster: Cluster,
+    pod: Pod,
+    names: PodNames,
+    placed: int,
+    admitted: int,
+    promised: Sequence[str],
+) -> None:
+    """Admitted pods that find no node stay behind: they count for whoever asks how many wait.
+
+    ``promised`` are nodes on which pods of this very workload have preempted others already: what
+    replaces them in this run keeps the promise.
+    """
     if pod.spec.nodeName:
         return  # no scheduler holds it: the kubelet of that node fails it
     for number in range(placed, min(admitted, placed + PENDING_KEPT)):
         metadata = structs.replace(pod.metadata, name=names[number])
-        cluster.apply(structs.replace(pod, metadata=metadata))
+        left = structs.replace(pod, metadata=metadata)
+        if number - placed < len(promised):
+            status = structs.replace(pod.status, nominatedNodeName=promised[number - placed])
+            left = structs.replace(left, status=status)
+        cluster.apply(left)
 
 
 def _place(
@@ -344,6 +391,7 @@ def _place(
         ttl_annotations=terms.policy.ttl_annotations,
         mates=mates,
         kubernetes=terms.kubernetes,
+        policy=terms.policy,
     )
 
 
@@ -381,7 +429,9 @@ def _verdict(
         gpus=dict(sorted(gpus.items())),
         admission=_admission(findings, unknowns, mutated=bool(ops)),
         placement=_placement(workload, worst),
-        running="unknown" if gpus else "not-a-model",
+        running=min(
+            (one.running for one in groups), key=GRAVEST_RUNNING.index, default="not-a-model"
+        ),
         blockers=_blockers(findings),
         findings=findings,
         unknowns=unknowns,
@@ -399,6 +449,7 @@ def _verdict(
             Share(one.role, one.pods, {name: n // max(one.pods, 1) for name, n in one.gpus.items()})
             for one in groups
         ),
+        models=tuple(model for one in groups for model in one.models),
     )
 
 
@@ -449,7 +500,8 @@ def _blockers(findings: tuple[Finding, ...]) -> tuple[str, ...]:
 
 
 def _places(found: Finding) -> bool:
-    return found.reason.startswith("placement/")
+    """Of the scheduler, not of the API server: ``placement/``, and ``dra/`` of its filter."""
+    return found.rule == "placement" or found.reason.startswith("placement/")
 
 
 def _unique_mutations(mutations: Iterable[Mutation]) -> tuple[Mutation, ...]:
