@@ -1,4 +1,4 @@
-"""What a person on call should look at, gravest first; says what is and what it does, mends nothing."""
+"""What a person on call should look at, gravest first: what is, and what it does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Who has which GPU of a node: from the agent's map, from allocated claims, else by count alone.
 
-The kubelet's word (agent) comes first, then DRA's, which names devices; a pod that is on the node and
-that neither knows is ``loose``: it has GPUs, and which ones nobody told.
+The kubelet's word (agent) comes first, then DRA's, which names devices; a pod on the node that
+neither knows is ``loose``: it has GPUs, and which ones nobody told.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def claimed_on(cluster: Cluster, policy: Policy) -> dict[str, tuple[tuple[str, H
 
 
 def _consumers(cluster: Cluster, namespace: str, reserved: object) -> Iterator[tuple[str, str]]:
-    """Pods that the claim is reserved for; the claim itself where none is, for it keeps the device."""
+    """Pods that the claim is reserved for; itself where there is none: it keeps the device."""
     any_pod = False
     for one in reserved if isinstance(reserved, tuple) else ():
         if one.resource == "pods":

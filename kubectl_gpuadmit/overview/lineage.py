@@ -1,4 +1,4 @@
-"""From a pod down to the silicon: claim or device-plugin assignment, device, UUID, PCI, NUMA, model.
+"""From a pod to the silicon: claim or device-plugin assignment, device, UUID, PCI, NUMA, model.
 
 Each step names the source that tells it; what none tells stays None.
 """

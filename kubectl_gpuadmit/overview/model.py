@@ -1,7 +1,7 @@
-"""The picture that ``topo`` draws, as values; whoever draws it decides no more than words and colours.
+"""The picture that ``topo`` draws, as values; whoever draws it decides on words and colours alone.
 
-A number that cannot be known is None: ``clean`` of a node whose free GPUs are counted but not named,
-``held`` of one whose pods nobody may list.
+A number that cannot be known is None: ``clean`` of a node whose free GPUs are counted but not
+named, ``held`` of one whose GPUs are shared.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SIZES = (1, 2, 4, 8)
 """Sizes of placement that are counted, in GPUs of one node."""
 
 State = Literal["free", "held", "unfree", "unhealthy", "unknown"]
-"""``unfree``: nobody has it and yet it cannot be used (residue). ``unknown``: whether anybody has it
-is not told by the source."""
+"""``unfree``: nobody has it and yet it cannot be used (residue). ``unknown``: the source does not
+tell whether anybody has it."""
 
 
 class Held(Struct, frozen=True):
@@ -89,8 +89,8 @@ class NodeView(Struct, frozen=True):
 
 
 class Alert(Struct, frozen=True):
-    """One thing that a person should look at. ``severity``: ``alert``, or ``unknown`` for a fact that
-    is missing."""
+    """One thing that a person should look at. ``severity``: ``alert``, or ``unknown`` for a fact
+    that is missing."""
 
     code: str
     """``stale-map``, ``residue``, ``link-down``, ``gpu-lost``, ``xid``, ``ecc``, ``two-owners``,

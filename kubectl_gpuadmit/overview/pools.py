@@ -12,7 +12,7 @@ from kubectl_gpuadmit.policy import Policy
 
 
 def pool_views(cluster: Cluster, nodes: Sequence[NodeView], policy: Policy) -> tuple[PoolView, ...]:
-    """In the order of the policy's pools, nodes of no pool last; pools without nodes are left out."""
+    """In the order of the policy's pools, nodes of no pool last; empty pools are left out."""
     by_pool: dict[str, list[NodeView]] = {}
     for node in nodes:
         by_pool.setdefault(node.pool, []).append(node)

@@ -40,6 +40,7 @@ def map_of(
     down: dict[int, tuple[int, ...]] | None = None,
     as_of: str = "2026-11-29T11:59:48Z",
     lanes: int = 18,
+    product: str = PRODUCT,
     **more: Any,
 ) -> Any:
     """An agent's report of eight H100 behind NVSwitch, four to a NUMA node. ``holders``: index ->
@@ -55,7 +56,7 @@ def map_of(
             "index": i,
             "uuid": f"GPU-{name}-{i}",
             "pciBusID": f"0000:{16 * (i + 1):02x}:00.0",
-            "product": PRODUCT,
+            "product": product,
             "memoryMiB": 81559,
             "usedMiB": 4 + (residue or {}).get(i, 0),
             "residueMiB": (residue or {}).get(i, 0),

@@ -1,7 +1,7 @@
 """Which colour and letter stand for a workload class; the same in a page, a drawing and a legend.
 
-Colours are those of Okabe and Ito (2008), which people with any common colour vision tell apart; the
-letter says the same without colour.
+Colours are those of Okabe and Ito (2008), which people with any common colour vision tell apart;
+the letter says the same without colour.
 """
 
 from __future__ import annotations
