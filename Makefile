@@ -6,7 +6,8 @@ FAMILY ?= placement
 CASES  ?= 2000
 SEED   ?= $(shell date +%s)
 
-.PHONY: setup demo test lint bench docs lock clean dist controlplane controlplane-build conformance
+.PHONY: setup demo test lint bench docs lock clean dist controlplane controlplane-build conformance \
+	sizing-report
 
 setup: $(VENV)/.runtime        ## make .venv; the command is .venv/bin/kubectl-gpu_admit
 
@@ -34,6 +35,9 @@ controlplane-build: $(VENV)/.dev ## build Kubernetes' own programs for the tests
 conformance: $(VENV)/.dev      ## our answers beside Kubernetes' own: FAMILY=placement CASES=2000 SEED=1
 	$(BIN)/python -m tests.controlplane.binaries referee
 	$(BIN)/python -m tests.differential --family $(FAMILY) --cases $(CASES) --seed $(SEED)
+
+sizing-report: $(VENV)/.dev    ## sizes beside what engines measured, row by row
+	$(BIN)/python -m tests.sizing
 
 docs: $(VENV)/.dev             ## write the generated pages anew
 	$(BIN)/python -m docs.generate

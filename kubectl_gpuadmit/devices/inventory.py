@@ -35,7 +35,7 @@ class Inventory:
     """``of`` a cluster. Attributes are computed when first read; nothing of it may be changed."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._published = _published(cluster)
+        self._published = published(cluster)
         self._claims = tuple(cluster.every("ResourceClaim"))
 
     @classmethod
@@ -163,7 +163,8 @@ class Published:
         }
 
 
-def _published(cluster: Cluster) -> Published:
+def published(cluster: Cluster) -> Published:
+    """The part that claims do not change."""
     found = cluster.remembered("Published", _PUBLISHED, lambda: Published(cluster))
     assert isinstance(found, Published)
     return found

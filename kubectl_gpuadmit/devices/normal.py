@@ -209,7 +209,7 @@ def _taint(raw: dra.DeviceTaint, rule: str = "") -> Taint:
     return Taint(raw.key, raw.value or "", raw.effect, raw.timeAdded or "", rule)
 
 
-# -- back: what is allocated here goes into a cluster as the scheduler would write it ---------------
+# -- back: what is allocated here goes into a cluster as the scheduler would write it --------------
 
 
 def allocated(claim: dra.ResourceClaim, allocation: Allocation) -> dra.ResourceClaim:

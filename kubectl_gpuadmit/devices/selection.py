@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubectl_gpuadmit.devices.allocator.outcome import Unsure
-from kubectl_gpuadmit.devices.model import Device
+from kubectl_gpuadmit.devices.model import Device, Version
+from kubectl_gpuadmit.kube.versions import LATEST
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.cel import dra as cel
@@ -30,8 +31,10 @@ class CelError(Exception):
 class Selectors:
     """Answers whether expressions match devices, for one Kubernetes version."""
 
-    def __init__(self, *, consumable_capacity: bool = True) -> None:
+    def __init__(self, kubernetes: str = LATEST, *, consumable_capacity: bool = True) -> None:
+        self._kubernetes = kubernetes
         self._consumable = consumable_capacity
+        self._last: tuple[Device, cel.Device] | None = None
         self._compiled: dict[str, cel.Selector | Exception] = {}
         self._keys: dict[str, Callable[[Device], _Key]] = {}
         self._answers: dict[tuple[str, _Key], bool | Exception] = {}
@@ -54,7 +57,10 @@ class Selectors:
 
         selector = self._compiled.get(expression)
         if selector is None:
-            compiled = cel.compile(expression, consumable_capacity=self._consumable)
+            compiled = cel.compile(
+                expression,
+                kubernetes=self._kubernetes,
+            )
             if isinstance(compiled, cel.Problem):
                 selector = CelError(compiled.message, compiling=True)
             else:
@@ -62,18 +68,33 @@ class Selectors:
             self._compiled[expression] = selector
         if isinstance(selector, Exception):
             return selector
-        found = selector.matches(
-            device.driver,
-            device.raw.attributes or {},
-            device.raw.capacity or {},
-            device.shareable,
-        )
+        found = selector.matches(self._seen(device))
         match found:
             case bool():
                 return found
             case cel.RuntimeProblem():
                 return CelError(found.message)
-        return Unsure(f"the selector {expression!r} was not evaluated: {found.reason}")
+        return Unsure(f"a selector was not evaluated: {found.why}")
+
+    def _seen(self, device: Device) -> cel.Device:
+        """The device as expressions see it; the last one is kept, several ask about it in a row."""
+        from kubectl_gpuadmit.cel import dra as cel
+
+        if self._last is None or self._last[0] is not device:
+            attributes: dict[str, cel.Attribute] = {}
+            for name, value in device.attributes.items():
+                if isinstance(value, Version):
+                    attributes[name] = cel.Version(value.text)
+                elif isinstance(value, tuple):
+                    attributes[name] = tuple(
+                        cel.Version(one.text) if isinstance(one, Version) else one for one in value
+                    )
+                elif value is not None:
+                    attributes[name] = value
+            amounts = {name: held.value for name, held in device.capacity.items()}
+            seen = cel.Device(device.driver, attributes, amounts, allow_multiple=device.shareable)
+            self._last = (device, seen)
+        return self._last[1]
 
 
 _ATTRIBUTE = re.compile(

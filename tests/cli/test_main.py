@@ -23,6 +23,7 @@ COMMANDS = (
     "check",
     "snapshot",
     "diff",
+    "isolate",
     "policy",
     "policy lint",
     "policy init",

@@ -3,7 +3,7 @@
 Rules of this module
 1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec
    and OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
-2. A request is asked again only where that cannot do harm: reads, and dry runs; never a write.
+2. A request is asked again only where that cannot do harm: reads, dry runs, deletions; no other write.
 3. Waits are bounded: ``MAX_WAIT`` seconds over all retries of a request.
 """
 
@@ -105,6 +105,11 @@ class Connection:
         except HttpStatus as problem:
             problem.what = path
             raise
+
+    def delete(self, path: str) -> Reply:
+        """The reply to a DELETE, dependents in the background: what is gone stays gone however
+        often it is asked. Raises as ``get`` does."""
+        return self._request("DELETE", path, {"propagationPolicy": "Background"})
 
     def fail(self, problem: HttpStatus) -> Unanswerable:
         """The error that ends the call because of this status."""

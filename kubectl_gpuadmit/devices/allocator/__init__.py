@@ -38,7 +38,7 @@ def stock(published: Published, *, kubernetes: str = LATEST) -> Stock:
     """The slices and classes of a cluster, arranged for a Kubernetes version."""
     features = of(kubernetes)
     slices = published.slices_with(rules=features.device_taint_rules)
-    selectors = Selectors(consumable_capacity=features.consumable_capacity)
+    selectors = Selectors(kubernetes, consumable_capacity=features.consumable_capacity)
     return Stock(Shelves(slices, features), published.classes, selectors)
 
 
@@ -65,7 +65,10 @@ class Allocator:
             return None
         return tuple(allocation(chosen, info.name, self._shop.features) for chosen in found)
 
+    def changed(self) -> None:
+        """More has been allocated since: what is left is worked out anew."""
+        self._shop.forget()
 
-def published_allocations(claims: Iterable[Claim]) -> list[Allocation]:
-    """The allocations of all claims that have one."""
-    return [claim.allocation for claim in claims if claim.allocation is not None]
+    def nodes_of(self, pools: Iterable[tuple[str, str]]) -> set[str] | None:
+        """Names of the nodes that can take devices from one of these pools; None: any may."""
+        return self._shop.nodes_of(pools)

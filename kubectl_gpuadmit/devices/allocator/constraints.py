@@ -28,7 +28,7 @@ class Kept:
     def add(self, device: Device) -> bool:
         """Whether the device may join; if so, it has."""
         value = lookup(device, self.attribute)
-        if value is _ABSENT:
+        if isinstance(value, _Absent):
             return False
         if self._match:
             if self._seen and not (_comparable(value) and same(value, self._seen[0])):
@@ -49,10 +49,10 @@ class _Absent:
     pass
 
 
-_ABSENT: object = _Absent()
+_ABSENT = _Absent()
 
 
-def lookup(device: Device, name: str) -> object:
+def lookup(device: Device, name: str) -> Value | _Absent:
     """The attribute's value by its fully qualified name, ``_ABSENT`` if the device has none."""
     return device.attributes.get(name, _ABSENT)
 

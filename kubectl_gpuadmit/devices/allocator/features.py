@@ -24,8 +24,9 @@ class Features(Struct, frozen=True):
     device_taint_rules: bool = True
     binding_conditions: bool = True
     consumable_capacity: bool = True
-    fractional_range: bool = True
-    """Portions of a capacity below one whole unit."""
+    fractional_range: bool = False
+    """Portions of a capacity below one whole unit. On by default in 1.37 only where the scheduler
+    runs with --min-compatibility-version=1.37, which is not its default."""
     extended_resources: bool = True
     skips_incomplete_pools: bool = True
     """Since 1.35: before, a request for a number of devices could take them from such a pool."""
@@ -48,7 +49,7 @@ def of(kubernetes: str = LATEST) -> Features:
         device_taint_rules=release >= (1, 37),
         binding_conditions=beta,
         consumable_capacity=beta,
-        fractional_range=release >= (1, 37),
+        fractional_range=release >= (1, 38),
         extended_resources=beta,
         skips_incomplete_pools=release >= (1, 35),
         sorted=beta,

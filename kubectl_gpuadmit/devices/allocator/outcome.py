@@ -1,4 +1,4 @@
-"""How an attempt to allocate can end other than well or badly: what aborts it, what is not known."""
+"""How an attempt to allocate can end other than well or badly: what aborts it, what stays open."""
 
 from __future__ import annotations
 

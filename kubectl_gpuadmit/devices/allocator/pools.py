@@ -86,6 +86,17 @@ class Shelves:
                 (last if binding else found).append(pool)
         return (*found, *last)
 
+    def nodes_of(self, pools: Iterable[tuple[str, str]]) -> set[str] | None:
+        """Names of the nodes to which slices of these pools belong; None: not to single nodes."""
+        names: set[str] = set()
+        for driver, pool in pools:
+            for slice in self._of_pool.get(PoolId(driver, pool), ()):
+                if slice.node_name:
+                    names.add(slice.node_name)
+                elif slice.devices:
+                    return None
+        return names
+
     def _is_for(self, slice: Slice, info: NodeInfo) -> bool:
         if slice.all_nodes:
             return True

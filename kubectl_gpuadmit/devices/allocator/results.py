@@ -1,4 +1,4 @@
-"""From chosen devices to the allocation that the scheduler writes, and to the nodes that can use it.
+"""From chosen devices to the allocation that the scheduler writes, and the nodes that can use it.
 
 Source: k8s.io/dynamic-resource-allocation v0.37.2 structured/internal/incubating
 (allocator_incubating.go: Allocate, createNodeSelector). Configuration is left out.

@@ -1,4 +1,4 @@
-"""The search for devices on one node: depth first, first fit, with backtracking, as the scheduler's.
+"""The search for devices on one node: depth first, first fit, backtracking, as the scheduler's.
 
 Source: k8s.io/dynamic-resource-allocation v0.37.2 structured/internal/incubating
 (allocator_incubating.go: Allocate, allocateOne, allocateDevice). Claims, requests and devices are
@@ -21,9 +21,6 @@ from kubectl_gpuadmit.devices.model import Claim, Class, DeviceId, Request, Want
 from kubectl_gpuadmit.devices.selection import CelError
 from kubectl_gpuadmit.kube.dra import MAX_RESULTS
 from kubectl_gpuadmit.kube.quantity import Quantity
-
-MOST_STEPS = 200_000
-"""After so many devices tried on one node the search is given up: the scheduler's ends after 10 s."""
 
 _TOO_MANY = object()
 """The result would have more devices than a claim may hold: only other alternatives can help."""
@@ -72,6 +69,10 @@ class Search:
         self._pools: tuple[NodePool, ...] = ()
         self._items: list[Item] = []
         self._steps = 0
+        self._limit = shop.steps_left()
+        self._ordered = False
+        """A constraint that keeps one of "all" devices out is an error, so that it matters which
+        device comes first: then none stands for another."""
 
     def run(self) -> list[list[Chosen]] | None:
         """Raises Fatal, NodeRefused or Unsure."""
@@ -81,11 +82,17 @@ class Search:
         self._attributes = tuple(
             sorted({kept.attribute for each in self._constraints for kept in each})
         )
+        asks = [ask for claim in self._asks for several in claim for ask in several]
+        self._ordered = bool(self._attributes) and any(ask.every for ask in asks)
         usable = [p for p in self._pools if not p.invalid]
         if self._features.skips_incomplete_pools:
             usable = [p for p in usable if p.complete]
         self._items = [item for pool in usable for item in self._shop.items(pool)]
-        if self._claim(0) is True:
+        try:
+            done = self._claim(0)
+        finally:
+            self._shop.spend(self._steps)
+        if done is True:
             return self._result
         if any(pool.invalid for pool in self._pools):
             raise NodeRefused("invalid resource pools were encountered")
@@ -220,9 +227,9 @@ class Search:
         for at in range(start, len(self._items)):
             item = self._items[at]
             self._steps += 1
-            if self._steps > MOST_STEPS:
+            if self._steps > self._limit:
                 raise Unsure(
-                    f"more than {MOST_STEPS:,} ways to choose devices on {self._info.name}: the"
+                    f"more than {self._limit:,} devices tried on {self._info.name} and others: the"
                     " search was not finished"
                 )
             if admin:
@@ -406,7 +413,8 @@ class Search:
         counters, amounts, taints, and each selector that it has tried on one of the two.
         """
         if (
-            failed.shareable
+            self._ordered
+            or failed.shareable
             or item.shareable
             or failed.counters != item.counters
             or failed.pool is not item.pool

@@ -1,4 +1,4 @@
-"""What all nodes of one attempt share: slices, classes, what is taken, and answers found already."""
+"""What all nodes of one attempt share: slices, classes, what is taken, answers found already."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from kubectl_gpuadmit.devices.allocator.state import State
 from kubectl_gpuadmit.devices.model import Capacity, Class, Device, DeviceId
 from kubectl_gpuadmit.devices.selection import Selectors
 from kubectl_gpuadmit.kube.quantity import QuantityError
+
+MOST_STEPS = 200_000
+"""After so many devices tried on a node the search is given up; the scheduler's ends after 10 s."""
+ALL_STEPS = 2_000_000
+"""The same for all nodes together, those aside that took less than ``LEAST_STEPS``."""
+LEAST_STEPS = 5_000
 
 
 class Item:
@@ -87,6 +93,7 @@ class Shop:
         self.selectors = stock.selectors
         self.state = state
         self._stock = stock
+        self._spent = 0
         self._available: dict[object, tuple[Counters, bool]] = {}
 
     def pools(self, info: NodeInfo) -> tuple[NodePool, ...]:
@@ -97,6 +104,20 @@ class Shop:
 
     def reaches(self, device: Device, info: NodeInfo) -> bool:
         return self._stock.shelves.reaches(device, info)
+
+    def steps_left(self) -> int:
+        """How many devices may be tried on the next node."""
+        return max(min(MOST_STEPS, ALL_STEPS - self._spent), LEAST_STEPS)
+
+    def spend(self, steps: int) -> None:
+        if steps > LEAST_STEPS:
+            self._spent += steps
+
+    def forget(self) -> None:
+        self._available.clear()
+
+    def nodes_of(self, pools: Iterable[tuple[str, str]]) -> set[str] | None:
+        return self._stock.shelves.nodes_of(pools)
 
     def available(self, pool: NodePool) -> tuple[Counters, bool]:
         """What is left of the pool's counters, and whether one is overdrawn: then no device that
