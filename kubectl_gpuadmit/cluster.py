@@ -28,6 +28,8 @@ from kubectl_gpuadmit.kube.objects import (
 Key = tuple[str, str]
 """(namespace, name); namespace is '' for cluster-scoped kinds."""
 
+_UNTOUCHED = object()
+
 
 class NodeInfo:
     """One node with the pods that count on it. Compare by identity; never change one."""
@@ -133,6 +135,7 @@ class Cluster:
         self._known: set[str] = set()
         self._partial: frozenset[str] = frozenset()
         self._pods_by_namespace: dict[str, tuple[Pod, ...]] = {}
+        self._stamps: dict[str, object] = {}
         self.nominated: dict[str, tuple[Pod, ...]] = {}
         """Node name -> pods that preempted others there and wait for the place to become free."""
         self.static_memo: dict[Any, Any] = {}
@@ -185,6 +188,7 @@ class Cluster:
         twin._known = set(self._known)
         twin._partial = self._partial
         twin._pods_by_namespace = self._pods_by_namespace
+        twin._stamps = dict(self._stamps)
         twin.nominated = self.nominated
         twin.static_memo = self.static_memo
         twin.pod_memo = self.pod_memo
@@ -193,6 +197,11 @@ class Cluster:
 
     def _blank(self) -> Cluster:
         return Cluster()
+
+    def stamp(self, kind: str) -> object:
+        """The same object until something of this kind is added, changed or removed, also in forks:
+        a cache of what follows from these objects holds as long."""
+        return self._stamps.get(kind, _UNTOUCHED)
 
     # -- answers -----------------------------------------------------------------------------------
 
@@ -265,6 +274,7 @@ class Cluster:
     # -- changes, each on this fork only -----------------------------------------------------------
 
     def _table(self, kind: str) -> dict[Key, KubeObject]:
+        self._stamps[kind] = object()
         table = self._objects.get(kind, {})
         if kind not in self._owned:
             table = dict(table)
