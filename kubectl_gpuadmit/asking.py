@@ -51,6 +51,7 @@ def about(
         now=terms.now,
         policy=terms.policy,
         pool=terms.policy.pool_of_pod(pod),
+        kubernetes=terms.kubernetes,
         running=running,
     )
 

@@ -4,7 +4,8 @@
     ├── BadInput             2  a file, stream or flag that cannot be read as what it claims to be
     │   ├── BadManifest         a manifest document
     │   ├── BadPolicy           the policy file
-    │   └── BadSnapshot         the snapshot
+    │   ├── BadSnapshot         the snapshot
+    │   └── BadModelFile        a model's configuration or the header of its weights
     ├── NothingChecked       2  the call named nothing that could be judged
     └── Unanswerable         3  the facts could not be had
 
@@ -77,6 +78,10 @@ class BadPolicy(BadInput):
 
 class BadSnapshot(BadInput):
     """The snapshot cannot be read."""
+
+
+class BadModelFile(BadInput):
+    """A model's configuration or the header of its weights cannot be read."""
 
 
 class NothingChecked(BadInput):

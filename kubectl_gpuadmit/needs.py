@@ -58,7 +58,8 @@ EVERYTHING = (
             *("PriorityClass", "PodDisruptionBudget", "RuntimeClass", "Job"),
             *("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode"),
             *("CSIDriver", "CSIStorageCapacity", "DeviceClass", "ResourceSlice"),
-            *("ResourceClaim", "ResourceClaimTemplate", *ADMISSION_CONFIGURATION),
+            *("ResourceClaim", "ResourceClaimTemplate", "DeviceTaintRule"),
+            *ADMISSION_CONFIGURATION,
         )
     ),
     *ALIGNMENT,
@@ -109,6 +110,7 @@ def needs(
             Need("ResourceClaim"),
             Need("ResourceClaimTemplate", homes),
             Need("ResourceSlice"),
+            Need("DeviceTaintRule"),
         ]
     if any(map(_takes_part_in_alignment, pods)):
         found += ALIGNMENT

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kubectl_gpuadmit.errors import BadManifest
-from kubectl_gpuadmit.kube.decode import GROUPS, convert, decode_bulk, decode_object
+from kubectl_gpuadmit.kube.decode import convert, decode_bulk, decode_object
+from kubectl_gpuadmit.kube.kinds import GROUPS, KNOWN_KINDS
 from kubectl_gpuadmit.kube.manifests import Document, read_documents
 from kubectl_gpuadmit.kube.objects import (
-    KNOWN_KINDS,
     ConfigMap,
     Generic,
     GpuTopology,

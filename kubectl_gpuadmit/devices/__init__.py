@@ -1,1 +1,1 @@
-"""Dynamic Resource Allocation: slices and claims in one form, and what would be allocated."""
+"""DRA: slices, classes and claims in one form, and what the scheduler would allocate."""

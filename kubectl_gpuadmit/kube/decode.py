@@ -21,28 +21,12 @@ from msgspec import Raw, Struct
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube import gpu_topology
 from kubectl_gpuadmit.kube.conform import conform
+from kubectl_gpuadmit.kube.kinds import GROUPS, KNOWN_KINDS, AnyKnown
 from kubectl_gpuadmit.kube.manifests import Document, documents_of, is_list, read_roots
-from kubectl_gpuadmit.kube.objects import (
-    KNOWN_KINDS,
-    AnyKnown,
-    Generic,
-    KubeObject,
-    ObjectMeta,
-)
+from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta
 from kubectl_gpuadmit.kube.yaml11 import escape
 
 T = TypeVar("T")
-
-GROUPS: dict[str, str] = {
-    **dict.fromkeys(KNOWN_KINDS, ""),
-    "PriorityClass": "scheduling.k8s.io",
-    "PodDisruptionBudget": "policy",
-    "StorageClass": "storage.k8s.io",
-    "CSINode": "storage.k8s.io",
-    "RuntimeClass": "node.k8s.io",
-    "GpuTopology": gpu_topology.GROUP,
-}
-"""Kind that has a struct -> the API group whose objects it fits."""
 
 PINNED: dict[str, str] = {"GpuTopology": gpu_topology.VERSION}
 """Kind -> the one version that its struct fits."""

@@ -543,8 +543,7 @@ class GpuTopology(KubeObject, frozen=True, gc=False, kw_only=True, tag="GpuTopol
 class Generic(KubeObject, frozen=True, gc=False, kw_only=True, tag="Generic"):
     """Any other kind: identity, and the whole document as plain data.
 
-    ``realKind`` is the object's own kind. Owners (Deployment, Job …), DRA objects and CRDs arrive
-    so.
+    ``realKind`` is the object's own kind. Owners (Deployment, Job …) and CRDs arrive so.
     """
 
     realKind: str = ""
@@ -554,47 +553,5 @@ class Generic(KubeObject, frozen=True, gc=False, kw_only=True, tag="Generic"):
     def kind(self) -> str:
         return self.realKind
 
-
-KNOWN_KINDS: dict[str, type[KubeObject]] = {
-    str(cls.__struct_config__.tag): cls
-    for cls in (
-        Pod,
-        Node,
-        Namespace,
-        ResourceQuota,
-        LimitRange,
-        PriorityClass,
-        PodDisruptionBudget,
-        PersistentVolumeClaim,
-        PersistentVolume,
-        StorageClass,
-        CSINode,
-        RuntimeClass,
-        ServiceAccount,
-        ConfigMap,
-        Event,
-        GpuTopology,
-    )
-}
-"""Kind -> struct. A kind that is missing here decodes to ``Generic``."""
-
-AnyKnown = (
-    Pod
-    | Node
-    | Namespace
-    | ResourceQuota
-    | LimitRange
-    | PriorityClass
-    | PodDisruptionBudget
-    | PersistentVolumeClaim
-    | PersistentVolume
-    | StorageClass
-    | CSINode
-    | RuntimeClass
-    | ServiceAccount
-    | ConfigMap
-    | Event
-    | GpuTopology
-)
 
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]

@@ -20,6 +20,7 @@ from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.placement import (
     alignment,
+    devices,
     explain,
     named_node,
     preemption,
@@ -103,7 +104,7 @@ def place(
         missing = _unknown("Node objects: not in the source", "kubectl get nodes -o yaml")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     try:
-        cycle = Cycle(fork, pod, kubernetes=kubernetes)
+        cycle = Cycle(fork, pod, kubernetes=kubernetes, now=now)
     except QuantityError as problem:
         missing = _unknown(f"requests of the pod: {problem}")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
@@ -217,6 +218,7 @@ def _refused(
     found = explain.findings(
         cycle, verdicts, placement=placement, placed=len(places), count=count, room=room
     )
+    found = devices.findings(cycle, verdicts, found)
     waits_for: tuple[str, ...] = ()
     if placement == "waits":
         waits_for = waiting.sentences(
@@ -244,6 +246,7 @@ def _room(
     well."""
     twin = cluster.fork()
     twin.nodes = dict(static.emptied(cluster))
+    dynamic_resources.released(twin)
     for number, (mate, of_them) in enumerate(mates):
         _fill(twin, mate, of_them, f"mate{number}", kubernetes)
     return _fill(twin, pod, count, "room", kubernetes)

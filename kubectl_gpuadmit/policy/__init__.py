@@ -16,6 +16,7 @@ from kubectl_gpuadmit.policy.model import (
     StaticMatch,
     StaticRule,
     TemplateChange,
+    Tenant,
     WorkloadClass,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "StaticMatch",
     "StaticRule",
     "TemplateChange",
+    "Tenant",
     "WorkloadClass",
 ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
 from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
+from kubectl_gpuadmit.policy import dra
 from kubectl_gpuadmit.policy.model import (
     GPU_PATTERNS,
     TTL_ANNOTATIONS,
@@ -32,9 +33,15 @@ from kubectl_gpuadmit.policy.shape import Report, did_you_mean, entries, escape
 from kubectl_gpuadmit.rule import Rule
 from kubectl_gpuadmit.verdict import Level
 
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.sizing.registry import Models
+
 Data = dict[str, Any]
 _MAX_NUMA = "max-allowable-numa-nodes"
 _BY_SOCKET = "align-by-socket"
+
+SECTIONS = {"ledger": "dra/immature-feature", "tenants": "dra/tenant-allow-list"}
+"""Section of the policy -> the rule that holds workloads to it."""
 
 
 class Builder:
@@ -76,15 +83,22 @@ class Builder:
             default_level=level(defaults.get("level")),
             default_if_missing=level(defaults.get("ifMissing")) or "warn",
             rules={
-                name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
-                for name, entry in data.get("rules", {}).items()
+                # A section that is written is in force, whether its rule is named or not.
+                **{rule: RuleConfig() for section, rule in SECTIONS.items() if section in data},
+                **{
+                    name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
+                    for name, entry in data.get("rules", {}).items()
+                },
             },
             static=static,
             exceptions=self.exceptions(data.get("exceptions")),
             declared_kinds=self.kinds(data.get("kinds")),
+            ledger=dra.ledger(data.get("ledger"), self),
+            tenants=dra.tenants(data.get("tenants"), self),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
             admission_plugins=frozenset(data.get("admissionPlugins", ())),
+            models=self.models(data.get("models")),
         )
 
     def kubelet(self, entry: Data | None, pointer: str) -> PoolKubelet | None:
@@ -107,6 +121,14 @@ class Builder:
                 "take one of them out",
             )
         return PoolKubelet(**entry)
+
+    def models(self, data: Data | None) -> Models | None:
+        """Where pods name their model, and what the organisation's own models need."""
+        if not data:
+            return None
+        from kubectl_gpuadmit.policy import models
+
+        return models.models(data, self.report)
 
     def unknown(self, pointer: str, what: str, name: str, known: Iterable[str]) -> None:
         hint = did_you_mean(name, known) or f"the policy declares no {what}"

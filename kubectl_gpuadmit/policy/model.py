@@ -18,8 +18,10 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct, field
 
+from kubectl_gpuadmit.devices.maturity import Ledger
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Pod, Taint, Toleration
 from kubectl_gpuadmit.rule import REGISTRY
@@ -27,6 +29,7 @@ from kubectl_gpuadmit.verdict import Level, Ref
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
+    from kubectl_gpuadmit.sizing.registry import Models
 
 GPU_PATTERNS = gpus.DEFAULT
 """Resources that count as GPUs where the policy names none."""
@@ -214,6 +217,22 @@ class PolicyException(Struct, frozen=True):
         )
 
 
+class Tenant(Struct, frozen=True):
+    """What the claims of some namespaces may ask for; None where that is not restricted."""
+
+    name: str
+    namespaces: tuple[str, ...]
+    """Patterns."""
+    deviceClasses: tuple[str, ...] | None = None
+    """Patterns."""
+    selectors: tuple[str, ...] | None = None
+    """CEL expressions of requests, as text; spaces do not count."""
+    maxDevices: int | None = None
+    """Devices of all claims of one pod together."""
+    runtimeClasses: tuple[str, ...] | None = None
+    """Patterns; a pod without one is always allowed."""
+
+
 class Policy(Struct, frozen=True, kw_only=True):
     """A whole policy file. ``Policy.default()`` is the policy of a run without one."""
 
@@ -228,10 +247,14 @@ class Policy(Struct, frozen=True, kw_only=True):
     static: tuple[StaticRule, ...] = ()
     exceptions: tuple[PolicyException, ...] = ()
     declared_kinds: tuple[DeclaredKind, ...] = ()
+    ledger: Ledger = Ledger()
+    tenants: tuple[Tenant, ...] = ()
     gpu_patterns: tuple[str, ...] = GPU_PATTERNS
     ttl_annotations: tuple[str, ...] = TTL_ANNOTATIONS
     admission_plugins: frozenset[str] = frozenset()
     """Plugins of the API server that are on here though they are off by default."""
+    models: Models | None = None
+    """Models that the organisation has written down; None: the shipped catalogue alone."""
 
     @classmethod
     def default(cls) -> Policy:
@@ -274,6 +297,14 @@ class Policy(Struct, frozen=True, kw_only=True):
         config = self._config(rule)
         return dict(config.settings) if config else {}
 
+    def with_settings(self, rule: str, settings: Mapping[str, Any]) -> Policy:
+        """The same policy with some settings of one rule replaced; its level stays what it is."""
+        if not settings:
+            return self
+        config = self._config(rule) or RuleConfig(level=self.level(rule))
+        changed = msgspec.structs.replace(config, settings={**config.settings, **settings})
+        return msgspec.structs.replace(self, rules={**self.rules, rule: changed})
+
     def _config(self, rule: str) -> RuleConfig | None:
         if rule in self.rules:
             return self.rules[rule]
@@ -299,6 +330,12 @@ class Policy(Struct, frozen=True, kw_only=True):
             if exception.covers(rule, reason, ref, labels, now):
                 return exception
         return None
+
+    def tenant(self, namespace: str) -> Tenant | None:
+        """The first tenant whose namespaces hold this one."""
+        return next(
+            (t for t in self.tenants if any(matches(namespace, p) for p in t.namespaces)), None
+        )
 
     # -- pools and classes -------------------------------------------------------------------------
 

@@ -200,6 +200,88 @@ SEED_FAVORITES = _object(
 """The older form: a ConfigMap's ``checks`` with matchExpressions, nodeSelector, requiredTaints."""
 
 
+RELEASE: Schema = {
+    "type": "string",
+    "pattern": r"^v?[0-9]{1,4}\.[0-9]{1,4}(\.[-+.0-9A-Za-z]+)?$",
+    "examples": ["1.36", "0.5", "26.7.0"],
+}
+LEDGER = _object(
+    {
+        "versions": _object(
+            {"kubernetes": RELEASE, "nvidiaDraDriver": RELEASE, "gpuOperator": RELEASE},
+            text="What runs here; text, so that 1.30 is not 1.3.",
+        ),
+        "features": {
+            "type": "array",
+            "items": _object(
+                {
+                    "feature": TEXT,
+                    "component": {"enum": ["nvidia-dra-driver", "kubernetes"]},
+                    "owner": {"type": "string"},
+                    "expires": {"type": "string"},
+                    "reason": {"type": "string"},
+                    "testCluster": {"type": "string"},
+                },
+                required=("feature",),
+                text="One decision for an alpha feature. An empty field is printed as unresolved;"
+                " without owner and expires it allows nothing.",
+            ),
+        },
+    },
+    text="Which immature device features may be used, by whose word and until when.",
+)
+TENANTS: Schema = {
+    "type": "array",
+    "items": _object(
+        {
+            "name": NAME,
+            "namespaces": TEXTS,
+            "deviceClasses": TEXTS,
+            "selectors": {"type": "array", "items": TEXT},
+            "maxDevices": {"type": "integer", "minimum": 0, "maximum": 10**6},
+            "runtimeClasses": {"type": "array", "items": TEXT},
+        },
+        required=("name", "namespaces"),
+        text="What claims of these namespaces may ask for; what is not given is not restricted.",
+    ),
+}
+
+GIGABYTES: Schema = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(GB|GiB|MiB)$", "examples": ["60GB"]},
+        {"type": "number", "minimum": 0, "maximum": 10**6},
+    ]
+}
+
+MODEL = _at_least_one(
+    _object(
+        {
+            "name": TEXT,
+            "also": TEXTS,
+            "like": TEXT,
+            "memory": GIGABYTES,
+            "config": {"type": "object", "additionalProperties": {}},
+        },
+        required=("name",),
+        text="One model: like another one of the catalogue, by its config.json, or by the GPU "
+        "memory that one replica needs in all.",
+    )
+)
+MODELS = _object(
+    {
+        "annotations": TEXTS,
+        "labels": TEXTS,
+        "images": PAIRS,
+        "catalogue": {"type": "array", "items": MODEL, "minItems": 1},
+        "mlflow": {
+            "type": "string",
+            "pattern": r"^https?://\S+$",
+            "examples": ["http://mlflow.ml:5000"],
+        },
+    },
+    text="Which model a pod serves, where its arguments do not say, and what models need.",
+)
+
 LEVELLED: Schema = {
     "anyOf": [
         _object({"level": LEVEL, "ifMissing": LEVEL, "namespaces": LEVELS, "pools": LEVELS}),
@@ -351,6 +433,8 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                         text="Where a custom kind keeps its pod template and its number of pods.",
                     ),
                 },
+                "ledger": LEDGER,
+                "tenants": TENANTS,
                 "gpuResources": TEXTS,
                 "ttlAnnotations": TEXTS,
                 "admissionPlugins": {
@@ -359,6 +443,7 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                     "description": "Admission plugins that this cluster's API server runs though"
                     " they are off by default.",
                 },
+                "models": MODELS,
             },
             required=("apiVersion", "kind"),
         ),

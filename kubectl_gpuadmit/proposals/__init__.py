@@ -49,7 +49,9 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
     from kubectl_gpuadmit.proposals import (
         alignment,
         amounts,
+        claims,
         cluster_changes,
+        models,
         moves,
         pools,
         suggested,
@@ -57,6 +59,8 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
 
     for generator in (
         suggested.from_findings,
+        claims.claims_changed,
+        models.model_fits,
         amounts.fewer_pods,
         amounts.fewer_gpus,
         pools.other_pool,

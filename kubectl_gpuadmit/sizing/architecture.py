@@ -85,6 +85,7 @@ class Architecture(Struct, frozen=True, kw_only=True):
     """None: hidden_size / num_attention_heads."""
     intermediate_size: int = 0
     max_position_embeddings: int | None = None
+    partial_rotary_factor: float | None = None
     tie_word_embeddings: bool | None = None
     attention_bias: bool | None = None
     mlp_bias: bool | None = None

@@ -16,7 +16,9 @@ import yaml
 from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
+    cel_cases,
     compare,
+    dra_cases,
     messages,
     numa,
     numa_cases,
@@ -38,6 +40,8 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "admission": admission_cases.case,
     "objects": object_cases.case,
     "podsecurity": podsecurity_cases.case,
+    "dra": dra_cases.case,
+    "cel": cel_cases.case,
     "numa": numa_cases.case,
 }
 

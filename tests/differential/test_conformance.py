@@ -32,6 +32,8 @@ LEAST_WELCOME = {
     "preemption": 0.33,
     "replicas": 0.2,
     "podsecurity": 0.33,
+    "dra": 0.33,
+    "cel": 0.33,
     "numa": 0.33,
 }
 """Share of cases in which Kubernetes says yes: a generator of refusals alone proves little."""

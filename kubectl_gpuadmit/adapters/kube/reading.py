@@ -28,7 +28,15 @@ from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, Need
 from kubectl_gpuadmit.topology.kubelets import KIND as KUBELETS
 from kubectl_gpuadmit.verdict import Ref
 
-_PLACEMENT = {"Node", "Pod", "PodDisruptionBudget", "DeviceClass", "ResourceSlice", "ResourceClaim"}
+_PLACEMENT = {
+    "Node",
+    "Pod",
+    "PodDisruptionBudget",
+    "DeviceClass",
+    "DeviceTaintRule",
+    "ResourceSlice",
+    "ResourceClaim",
+}
 _OWN_OBJECTS = 40
 """Workloads of the input that are looked up one by one; of more, none is."""
 

@@ -81,6 +81,13 @@ BUILT_IN: dict[str, Resource] = {
         Resource("ResourceClaim", "resourceclaims", "resource.k8s.io", _DRA),
         Resource("ResourceClaimTemplate", "resourceclaimtemplates", "resource.k8s.io", _DRA),
         Resource(
+            "DeviceTaintRule",
+            "devicetaintrules",
+            "resource.k8s.io",
+            ("v1", "v1beta2", "v1alpha3"),
+            namespaced=False,
+        ),
+        Resource(
             "NodeResourceTopology",
             "noderesourcetopologies",
             "topology.node.k8s.io",

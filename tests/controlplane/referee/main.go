@@ -6,7 +6,7 @@
 //
 // and the answer holds one member per name in "ask". Objects are defaulted by the API server's own
 // scheme first, as stored ones are. Names that nobody registered in `questions` are answered with an
-// error, so that later families (dra) only add an entry.
+// error, so that later families only add an entry.
 //
 // Everything runs in process: no API server, no etcd, no network. Only "numa" has a child process,
 // see there.
@@ -58,6 +58,7 @@ type answerer func(*casus) (any, error)
 var questions = map[string]answerer{
 	"placement":  askPlacement,
 	"preemption": askPreemption,
+	"dra":        askDRA,
 	"admission":  askAdmission,
 	"quota":      askQuota,
 	"object":     askObject,
