@@ -14,13 +14,14 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit import remedies, rules
+from kubectl_gpuadmit import claim_alone, remedies, rules
 from kubectl_gpuadmit.admission import limit_range
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.judge import State, Terms, judge
 from kubectl_gpuadmit.kube.decode import decode_object
+from kubectl_gpuadmit.kube.dra import ResourceClaim, ResourceClaimTemplate
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim, Pod
 from kubectl_gpuadmit.kube.workloads import Workload, expand
@@ -112,7 +113,8 @@ def evaluate(
     """
     state = State(cluster.fork(), Ledger.of(cluster))
     terms = _terms(policy, now, kubernetes)
-    items, verdicts, skipped = _sort_out(documents, state, terms, namespace)
+    items, verdicts, skipped, claims = _sort_out(documents, state, terms, namespace)
+    verdicts += _judged_claims(claims, items, state, terms)
     budget = remedies.Budget.for_cluster(cluster)
     unsearched = 0
     for item in items:
@@ -175,10 +177,41 @@ def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
     )
 
 
+def _judged_claims(
+    claims: list[tuple[Document, ResourceClaim | ResourceClaimTemplate]],
+    items: list[_Item],
+    state: State,
+    terms: Terms,
+) -> list[Verdict]:
+    """Claims and templates of the run that no workload of the run uses: who could serve them."""
+    used = {
+        (group.pod.namespace, entry.resourceClaimName or "", entry.resourceClaimTemplateName or "")
+        for item in items
+        for group in item.workload.groups
+        for entry in group.pod.spec.resourceClaims or ()
+    }
+    found = []
+    for document, obj in claims:
+        is_claim = isinstance(obj, ResourceClaim)
+        names = (obj.name, "") if is_claim else ("", obj.name)
+        if (obj.namespace, *names) not in used:
+            found.append(claim_alone.judged(obj, document.location, state.cluster, terms))
+    return found
+
+
+_Sorted = tuple[
+    list[_Item],
+    list[Verdict],
+    list[Skipped],
+    list[tuple[Document, ResourceClaim | ResourceClaimTemplate]],
+]
+
+
 def _sort_out(
     documents: Iterable[Document | BadManifest], state: State, terms: Terms, namespace: str
-) -> tuple[list[_Item], list[Verdict], list[Skipped]]:
-    """Workloads in order, refusals of what the run brings along, and what became of all else.
+) -> _Sorted:
+    """Workloads in order, refusals of what the run brings along, what became of all else, and the
+    claims among what was applied.
 
     What is applied, is applied to ``state``.
     """
@@ -186,6 +219,7 @@ def _sort_out(
     refused: list[Verdict] = []
     skipped: list[Skipped] = []
     pending: list[Document] = []
+    claims: list[tuple[Document, ResourceClaim | ResourceClaimTemplate]] = []
     for document in documents:
         if isinstance(document, BadManifest):
             skipped.append(unreadable(document))
@@ -197,6 +231,8 @@ def _sort_out(
                 continue
             ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
             findings, unknowns = apply(obj, state)
+            if not findings and isinstance(obj, ResourceClaim | ResourceClaimTemplate):
+                claims.append((document, obj))
             if findings:
                 refused.append(_refusal(ref, document.location, findings, unknowns))
             else:
@@ -218,7 +254,7 @@ def _sort_out(
             skipped.append(made)
         else:
             items.append(_Item(document, made))
-    return items, refused, skipped
+    return items, refused, skipped, claims
 
 
 def _at_home(obj: KubeObject, namespace: str) -> KubeObject:
@@ -240,7 +276,8 @@ def apply(obj: KubeObject, state: State) -> tuple[tuple[Finding, ...], tuple[Unk
         findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
     charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
     if not findings and not charged:
-        state.cluster.apply(obj)
+        # who else holds devices is not known from the claims that the run brings along
+        state.cluster.apply(obj, makes_known=obj.kind != "ResourceClaim")
     return (*findings, *charged), unknowns
 
 
