@@ -24,12 +24,15 @@ from kubectl_gpuadmit.kube.objects import OwnerReference, Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.placement import daemons
 from kubectl_gpuadmit.placement.place import Placed, place
+from kubectl_gpuadmit.policy import serving
 from kubectl_gpuadmit.verdict import (
     Admission,
     Finding,
     Mutation,
     Placement,
     PodPlace,
+    Running,
+    ServedModel,
     Unknown,
     Verdict,
 )
@@ -115,6 +118,8 @@ class _Group(Struct):
     """One of them, as it would be stored."""
     after: Cluster
     """The cluster with those pods of the group placed that are admitted and find a node."""
+    running: Running
+    models: tuple[ServedModel, ...]
 
 
 def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, State]:
@@ -223,6 +228,7 @@ def _judge_group(
         _leave_pending(after, asking_pod, names, len(placed.places), admitted, promised)
     after_rules += placed.findings
     unknowns += placed.unknowns
+    running_there, models = _running(workload, group, pod, placed, cluster, terms)
     return _Group(
         role=group.role,
         pods=len(names),
@@ -240,7 +246,30 @@ def _judge_group(
         names=names,
         pod=asking_pod,
         after=after,
+        running=running_there,
+        models=models,
     )
+
+
+GRAVEST_RUNNING: tuple[Running, ...] = ("exceeds", "unknown", "fits", "not-a-model")
+
+
+def _running(
+    workload: Workload,
+    group: PodGroup,
+    pod: Pod,
+    placed: Placed,
+    cluster: Cluster,
+    terms: Terms,
+) -> tuple[Running, tuple[ServedModel, ...]]:
+    """Whether what the pods serve fits where they would go, and what was recognised."""
+    if not serving.may_serve(pod, terms.policy):
+        return "not-a-model", ()
+    from kubectl_gpuadmit.policy import serving_words
+
+    found = serving.pod_fit(workload, group, pod, cluster, terms.policy)
+    nodes = frozenset(placed.places)
+    return found.standing(nodes), serving_words.served(group.role, found, nodes)
 
 
 class _Changed(Struct):
@@ -362,6 +391,7 @@ def _place(
         ttl_annotations=terms.policy.ttl_annotations,
         mates=mates,
         kubernetes=terms.kubernetes,
+        policy=terms.policy,
     )
 
 
@@ -399,7 +429,9 @@ def _verdict(
         gpus=dict(sorted(gpus.items())),
         admission=_admission(findings, unknowns, mutated=bool(ops)),
         placement=_placement(workload, worst),
-        running="unknown" if gpus else "not-a-model",
+        running=min(
+            (one.running for one in groups), key=GRAVEST_RUNNING.index, default="not-a-model"
+        ),
         blockers=_blockers(findings),
         findings=findings,
         unknowns=unknowns,
@@ -422,6 +454,7 @@ def _verdict(
             )
             for one in groups
         ),
+        models=tuple(model for one in groups for model in one.models),
     )
 
 

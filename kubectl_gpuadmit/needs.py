@@ -10,8 +10,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.workloads import Workload
+from kubectl_gpuadmit.placement.kubelet import asks
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.rule import Rule
 
@@ -35,7 +38,16 @@ class Need(Struct, frozen=True):
     namespaces: tuple[str, ...] | None = None
     fields: str = ""
     """A field selector."""
+    optional: bool = False
+    """Most clusters have none, and nobody misses it: where it is refused, nothing is said."""
 
+
+ALIGNMENT = (
+    Need("GpuTopology", optional=True),
+    Need("NodeResourceTopology", optional=True),
+    Need("KubeletConfiguration", optional=True),
+)
+"""Who knows NUMA nodes, and what kubelets make of them."""
 
 EVERYTHING = (
     Need("Pod", fields=LIVING_PODS),
@@ -50,6 +62,7 @@ EVERYTHING = (
             *ADMISSION_CONFIGURATION,
         )
     ),
+    *ALIGNMENT,
 )
 """What any question may need: for a snapshot."""
 
@@ -99,6 +112,8 @@ def needs(
             Need("ResourceSlice"),
             Need("DeviceTaintRule"),
         ]
+    if any(map(_takes_part_in_alignment, pods)):
+        found += ALIGNMENT
     if any(one.ref.kind == "TrainJob" for one in listed):
         found += [Need("TrainingRuntime", homes), Need("ClusterTrainingRuntime")]
     asked = [rule for rule in rules.values() if _is_on(rule, policy, homes)]
@@ -115,6 +130,18 @@ def needs(
 
 def _has_volumes(pod: Pod) -> bool:
     return any(v.persistentVolumeClaim or v.ephemeral for v in pod.spec.volumes or ())
+
+
+def _takes_part_in_alignment(pod: Pod) -> bool:
+    """Several devices, or CPUs of its own: only then a kubelet may refuse what the scheduler let
+    through often enough to ask every kubelet about it."""
+    try:
+        ask = asks.of(pod)
+    except quantity.QuantityError:
+        return False
+    devices = sum(n for name, n in ask.pod_devices().items() if is_extended(name))
+    pinned = ask.guaranteed and any(container.whole_cpus for container in ask.containers)
+    return devices > 1 or (devices > 0 and pinned)
 
 
 def _is_on(rule: Rule, policy: Policy, homes: Iterable[str]) -> bool:

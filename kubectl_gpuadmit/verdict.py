@@ -165,6 +165,54 @@ class Group(Struct, frozen=True):
     """Entries of each pod's ``spec.resourceClaims``."""
 
 
+class ServedOn(Struct, frozen=True):
+    """One model on one kind of devices that placement could give; sizes are GiB a GPU, null where
+    nobody knows them."""
+
+    product: str
+    resource: str
+    nodes: int
+    """How many nodes have such devices."""
+    memoryMiB: int | None
+    """Of one device, slice or share, as NVML reports it."""
+    freeMiB: int | None
+    """What others leave of it where they share it; null: all of it."""
+    running: Running
+    weightsGiB: float | None = None
+    activationsGiB: float | None = None
+    overheadGiB: float | None = None
+    kvCacheGiB: float | None = None
+    """Left for the KV cache."""
+    kvCacheTokens: int | None = None
+    maxConcurrency: float | None = None
+    """Requests of the longest context at once."""
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What holds although it fits: it is close to the limit, stages are uneven."""
+
+
+class ServedModel(Struct, frozen=True):
+    """One model that pods of a workload serve, and from where it was recognised."""
+
+    role: str
+    container: str
+    engine: str
+    version: str
+    model: str
+    """'' where it is not known."""
+    recognisedFrom: str
+    arguments: tuple[str, ...]
+    """What the engine was told that decides about memory, as written."""
+    source: str
+    """Where the model's needs are from."""
+    gpus: int
+    """GPUs of one replica."""
+    running: Running
+    on: tuple[ServedOn, ...] = ()
+    """Where the pods go first, then where it fits, then the largest devices."""
+    missing: tuple[str, ...] = ()
+
+
 class Verdict(Struct, frozen=True):
     """The whole answer for one workload."""
 
@@ -192,6 +240,8 @@ class Verdict(Struct, frozen=True):
     remedies: tuple[Remedy, ...] = ()
     groups: tuple[Group, ...] = ()
     """The pods by role; empty where nobody counted them apart."""
+    models: tuple[ServedModel, ...] = ()
+    """Models that its pods serve."""
 
     @property
     def outcome(self) -> Outcome:

@@ -14,6 +14,7 @@ from kubectl_gpuadmit import __version__
 from kubectl_gpuadmit.cli import check, explain
 from kubectl_gpuadmit.cli.agent import agent
 from kubectl_gpuadmit.cli.diff import diff
+from kubectl_gpuadmit.cli.fit import fit
 from kubectl_gpuadmit.cli.isolate import isolate
 from kubectl_gpuadmit.cli.main import PROGRAM
 from kubectl_gpuadmit.cli.options import OPTIONS, OUTPUTS, Argument, Option
@@ -96,6 +97,7 @@ app.command()(snapshot)
 app.command()(diff)
 app.command()(isolate)
 app.command()(agent)
+app.command()(fit)
 app.add_typer(policy, name="policy")
 
 

@@ -71,9 +71,10 @@ def _begin(question: Question, live: Live, progress: Progress) -> _Session:
     from kubectl_gpuadmit.adapters.kube.connection import Access, connect
     from kubectl_gpuadmit.adapters.kube.reading import server_version
     from kubectl_gpuadmit.adapters.kube.resources import Catalogue
+    from kubectl_gpuadmit.cli.models import with_load
 
     rules = policy_file(question.policy) if question.policy else None
-    policy = load_policy(rules)
+    policy = with_load(load_policy(rules), question)
     access = Access(
         kubeconfig=live.kubeconfig,
         context=live.context,
@@ -113,6 +114,7 @@ def _known_version(text: str) -> str:
 def _round(session: _Session, progress: Progress) -> Round:
     from kubectl_gpuadmit import rules
     from kubectl_gpuadmit.adapters.kube.reading import read_cluster
+    from kubectl_gpuadmit.cli.models import with_registry
     from kubectl_gpuadmit.engine import evaluate
     from kubectl_gpuadmit.kube.decode import decode_object
     from kubectl_gpuadmit.narrowed import narrowed
@@ -153,11 +155,12 @@ def _round(session: _Session, progress: Progress) -> Round:
         catalogue=session.catalogue,
     )
     now = question.now or dt.datetime.now(dt.UTC)
+    policy = with_registry(session.policy, documents, facts.cluster, namespace=session.namespace)
     progress.step(f"judging {plural(len(documents), 'document')}")
     report = evaluate(
         documents,
         facts.cluster,
-        session.policy,
+        policy,
         now=now,
         source=Source("live", session.connection.name, 0),
         namespace=session.namespace,

@@ -99,6 +99,7 @@ def _workload(verdict: Verdict) -> dict[str, Any]:
         "admission": verdict.admission,
         "placement": verdict.placement,
         "running": verdict.running,
+        "models": [msgspec.to_builtins(model) for model in verdict.models],
         "blockers": list(verdict.blockers),
         "findings": [finding(f) for f in verdict.findings],
         "unknowns": [_unknown(u) for u in verdict.unknowns],

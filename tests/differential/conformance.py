@@ -16,14 +16,12 @@ import yaml
 from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
+    cel_cases,
     compare,
-<<<<<<< HEAD
     dra_cases,
-=======
     messages,
     numa,
     numa_cases,
->>>>>>> main
     object_cases,
     ours,
     placement_cases,
@@ -42,11 +40,9 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "admission": admission_cases.case,
     "objects": object_cases.case,
     "podsecurity": podsecurity_cases.case,
-<<<<<<< HEAD
     "dra": dra_cases.case,
-=======
+    "cel": cel_cases.case,
     "numa": numa_cases.case,
->>>>>>> main
 }
 
 

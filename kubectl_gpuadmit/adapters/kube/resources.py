@@ -87,6 +87,14 @@ BUILT_IN: dict[str, Resource] = {
             ("v1", "v1beta2", "v1alpha3"),
             namespaced=False,
         ),
+        Resource(
+            "NodeResourceTopology",
+            "noderesourcetopologies",
+            "topology.node.k8s.io",
+            ("v1alpha2", "v1alpha1"),
+            namespaced=False,
+        ),
+        Resource("GpuTopology", "gputopologies", "gpu-admit.io", ("v1alpha1",), namespaced=False),
         Resource("TrainingRuntime", "trainingruntimes", "trainer.kubeflow.org", ("v1alpha1",)),
         Resource(
             "ClusterTrainingRuntime",
