@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit import lone_claims, remedies, rules
+from kubectl_gpuadmit import claim_alone, remedies, rules
 from kubectl_gpuadmit.admission import limit_range
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
@@ -114,7 +114,7 @@ def evaluate(
     terms = _terms(policy, now, kubernetes)
     brought: list[tuple[Document, KubeObject]] = []
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
-    lone = lone_claims.of_run(brought, (item.workload for item in items), state)
+    lone = claim_alone.of_run(brought, (item.workload for item in items), state)
     budget = remedies.Budget.for_cluster(cluster)
     unsearched = 0
     for item in items:
@@ -127,12 +127,12 @@ def evaluate(
         verdicts.append(verdict)
         state = after
     for one in lone:
-        verdict = lone_claims.judged(one, state, terms)
+        verdict = claim_alone.judged(one, state, terms)
         if with_remedies and remedies.wanted(verdict):
             unsearched += budget.left <= 0
             case = Case(one.document, one.workload, verdict, state, terms)
             verdict = structs.replace(verdict, remedies=remedies.search(case, namespace, budget))
-        verdicts.append(lone_claims.about(one, verdict))
+        verdicts.append(claim_alone.about(one, verdict))
     return Report(
         as_of=now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         source=source,

@@ -1,7 +1,7 @@
-"""Claims and templates that no workload of a run uses: judged by a pod that has nothing else.
+"""Claims and templates that no workload of a run uses: what the policy and the nodes say to them.
 
-Such a pod asks for no CPU, carries no label and is never created; what is said of it that is not
-about its claim is left out.
+Asked with a pod that wants nothing else and tolerates every taint, so that devices alone decide.
+What is said of that pod and is not about its claim is left out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, structs
 
+from kubectl_gpuadmit.devices import normal
 from kubectl_gpuadmit.judge import State, Terms, judge
 from kubectl_gpuadmit.kube.dra import DRA_GROUP
 from kubectl_gpuadmit.kube.manifests import Document
@@ -32,6 +33,8 @@ class Lone(Struct, frozen=True):
 
     ref: Ref
     location: str
+    outdated: Finding | None
+    """What is wrong with its version, None for one that is served."""
     document: Document
     """The pod's."""
     workload: Workload
@@ -79,6 +82,7 @@ def _lone(document: Document, obj: KubeObject) -> Lone | None:
             "containers": [
                 {"name": "claim", "image": "none", "resources": {"claims": [{"name": "claim"}]}}
             ],
+            "tolerations": [{"operator": "Exists"}],
         },
     }
     stand_in = structs.replace(document, data=manifest)
@@ -86,7 +90,7 @@ def _lone(document: Document, obj: KubeObject) -> Lone | None:
     if isinstance(made, Skipped):
         return None
     ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
-    return Lone(ref, document.location, stand_in, made)
+    return Lone(ref, document.location, normal.outdated(obj), stand_in, made)
 
 
 def judged(lone: Lone, state: State, terms: Terms) -> Verdict:
@@ -95,9 +99,24 @@ def judged(lone: Lone, state: State, terms: Terms) -> Verdict:
 
 
 def about(lone: Lone, verdict: Verdict) -> Verdict:
-    """The pod's verdict as one on the claim: nothing that is not about it, no pods, no fields."""
+    """The pod's verdict as one on the claim: nothing that is not about it, no pods."""
+    if lone.outdated is not None:
+        return Verdict(
+            lone.ref,
+            lone.location,
+            pods=0,
+            gpus={},
+            admission="denied",
+            placement="unknown",
+            running="not-a-model",
+            blockers=(lone.outdated.reason,),
+            findings=(structs.replace(lone.outdated, rule="admission/served"),),
+        )
+    at = "/spec/spec" if lone.ref.kind == "ResourceClaimTemplate" else "/spec"
     findings = tuple(
-        structs.replace(found, field="") for found in verdict.findings if _is_about(found)
+        structs.replace(found, field=f"{at}/devices/requests")
+        for found in verdict.findings
+        if _is_about(found)
     )
     unknowns = tuple(u for u in verdict.unknowns if _is_asked(u))
     blockers = {f.reason for f in findings}
