@@ -446,7 +446,12 @@ def _verdict(
         waits_for=tuple(dict.fromkeys(w for one in groups for w in one.placed.waits_for)),
         decided_by=workload.queue or (worst.placed.decided_by if worst else ""),
         groups=tuple(
-            Share(one.role, one.pods, {name: n // max(one.pods, 1) for name, n in one.gpus.items()})
+            Share(
+                one.role,
+                one.pods,
+                {name: n // max(one.pods, 1) for name, n in one.gpus.items()},
+                len(one.pod.spec.resourceClaims or ()),
+            )
             for one in groups
         ),
         models=tuple(model for one in groups for model in one.models),
