@@ -46,10 +46,11 @@ Generator = Callable[[Case], Iterator[Proposal]]
 
 def for_verdict(case: Case) -> Iterator[Proposal]:
     """All proposals; of fewer and fewer pods or GPUs the most first."""
-    from kubectl_gpuadmit.proposals import amounts, cluster_changes, moves, pools, suggested
+    from kubectl_gpuadmit.proposals import amounts, cluster_changes, models, moves, pools, suggested
 
     for generator in (
         suggested.from_findings,
+        models.model_fits,
         amounts.fewer_pods,
         amounts.fewer_gpus,
         pools.other_pool,

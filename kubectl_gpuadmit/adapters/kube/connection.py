@@ -3,7 +3,7 @@
 Rules of this module
 1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec
    and OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
-2. A request is asked again only where that cannot do harm: reads, and dry runs.
+2. A request is asked again only where that cannot do harm: reads and dry runs, never a write.
 3. Waits are bounded: ``MAX_WAIT`` seconds over all retries of a request.
 """
 
@@ -96,6 +96,16 @@ class Connection:
         query = {"dryRun": "All", "fieldManager": "kubectl-gpu-admit"}
         return self._request("POST", path, query, body=body)
 
+    def patch(self, path: str, body: bytes) -> Reply:
+        """The reply to a JSON patch. Asked once: whoever asks again has to look first."""
+        query = urlencode({"fieldManager": "kubectl-gpu-admit"})
+        kind = "application/json-patch+json"
+        return self._once("PATCH", f"{self._host}{path}?{query}", body=body, accept="", kind=kind)
+
+    def create(self, path: str, body: bytes) -> Reply:
+        """The reply to a POST that stores. Asked once."""
+        return self._once("POST", f"{self._host}{path}", body=body, accept="")
+
     def fail(self, problem: HttpStatus) -> Unanswerable:
         """The error that ends the call because of this status."""
         if problem.status == 401:
@@ -142,7 +152,15 @@ class Connection:
             waited += pause
         raise AssertionError("the last attempt returns or raises")
 
-    def _once(self, method: str, url: str, *, body: bytes | None, accept: str) -> Reply:
+    def _once(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None,
+        accept: str,
+        kind: str = "application/json",
+    ) -> Reply:
         from urllib3.exceptions import HTTPError
 
         try:
@@ -150,7 +168,7 @@ class Connection:
                 method,
                 url,
                 body=body,
-                headers=self._headers(accept, body),
+                headers=self._headers(accept, kind if body is not None else ""),
                 timeout=self._timeout(),
                 retries=False,
                 redirect=False,
@@ -188,15 +206,15 @@ class Connection:
             return Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
         return Timeout(connect=given or None, read=given or None)
 
-    def _headers(self, accept: str, body: bytes | None) -> Any:
+    def _headers(self, accept: str, kind: str) -> Any:
         from urllib3 import HTTPHeaderDict
 
         headers = HTTPHeaderDict()
         headers["Accept"] = accept or "application/json"
         headers["Accept-Encoding"] = "gzip"
         headers["User-Agent"] = "kubectl-gpu-admit"
-        if body is not None:
-            headers["Content-Type"] = "application/json"
+        if kind:
+            headers["Content-Type"] = kind
         with self._lock:  # may run a plugin to renew a token
             for setting in self._configuration.auth_settings().values():
                 if setting["value"]:
