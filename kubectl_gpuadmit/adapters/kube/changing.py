@@ -1,4 +1,4 @@
-"""Carries out what the engine's rules change in a live object, and sends the Events that say why."""
+"""Carries out what rules change in a live object, and sends the Events that say why."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def apply(
     seen = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
     path = known.path(version, ref.namespace, ref.name)
     try:
-        body = msgspec.json.encode([seen, *verdict.object_patch])
-        connection.patch(path, body, content=JSON_PATCH, query={"fieldManager": MANAGER})
+        change = msgspec.json.encode([seen, *verdict.object_patch])
+        connection.patch(path, change, content=JSON_PATCH, query={"fieldManager": MANAGER})
     except HttpStatus as problem:
         raise _refused(connection, known, problem, verdict) from None
     sent = 0
