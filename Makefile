@@ -6,7 +6,8 @@ FAMILY ?= placement
 CASES  ?= 2000
 SEED   ?= $(shell date +%s)
 
-.PHONY: setup demo test lint bench docs lock clean dist controlplane controlplane-build conformance
+.PHONY: setup demo test lint bench docs lock clean dist controlplane controlplane-build conformance \
+	sizing-report
 
 setup: $(VENV)/.runtime        ## make .venv; the command is .venv/bin/kubectl-gpu_admit
 
@@ -35,11 +36,15 @@ conformance: $(VENV)/.dev      ## our answers beside Kubernetes' own: FAMILY=pla
 	$(BIN)/python -m tests.controlplane.binaries referee
 	$(BIN)/python -m tests.differential --family $(FAMILY) --cases $(CASES) --seed $(SEED)
 
+sizing-report: $(VENV)/.dev    ## sizes beside what engines measured, row by row
+	$(BIN)/python -m tests.sizing
+
 docs: $(VENV)/.dev             ## write the generated pages anew
 	$(BIN)/python -m docs.generate
 
 lock:                          ## resolve the dependencies anew (needs uv)
 	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url pyproject.toml --extra agent -o requirements-agent.lock
 	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url pyproject.toml --all-extras --group dev -o requirements-dev.lock
 
 clean:                         ## remove what the targets made

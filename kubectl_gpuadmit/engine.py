@@ -21,7 +21,6 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.judge import State, Terms, judge
 from kubectl_gpuadmit.kube.decode import decode_object
-from kubectl_gpuadmit.kube.dra import ResourceClaim, ResourceClaimTemplate
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim, Pod
 from kubectl_gpuadmit.kube.workloads import Workload, expand
@@ -113,8 +112,9 @@ def evaluate(
     """
     state = State(cluster.fork(), Ledger.of(cluster))
     terms = _terms(policy, now, kubernetes)
-    items, verdicts, skipped, claims = _sort_out(documents, state, terms, namespace)
-    verdicts += _judged_claims(claims, items, state, terms)
+    brought: list[tuple[Document, KubeObject]] = []
+    items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
+    lone = claim_alone.of_run(brought, (item.workload for item in items), state)
     budget = remedies.Budget.for_cluster(cluster)
     unsearched = 0
     for item in items:
@@ -126,6 +126,13 @@ def evaluate(
             verdict = structs.replace(verdict, remedies=found)
         verdicts.append(verdict)
         state = after
+    for one in lone:
+        verdict = claim_alone.judged(one, state, terms)
+        if with_remedies and remedies.wanted(verdict):
+            unsearched += budget.left <= 0
+            case = Case(one.document, one.workload, verdict, state, terms)
+            verdict = structs.replace(verdict, remedies=remedies.search(case, namespace, budget))
+        verdicts.append(claim_alone.about(one, verdict))
     return Report(
         as_of=now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         source=source,
@@ -177,49 +184,21 @@ def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
     )
 
 
-def _judged_claims(
-    claims: list[tuple[Document, ResourceClaim | ResourceClaimTemplate]],
-    items: list[_Item],
+def _sort_out(
+    documents: Iterable[Document | BadManifest],
     state: State,
     terms: Terms,
-) -> list[Verdict]:
-    """Claims and templates of the run that no workload of the run uses: who could serve them."""
-    used = {
-        (group.pod.namespace, entry.resourceClaimName or "", entry.resourceClaimTemplateName or "")
-        for item in items
-        for group in item.workload.groups
-        for entry in group.pod.spec.resourceClaims or ()
-    }
-    found = []
-    for document, obj in claims:
-        is_claim = isinstance(obj, ResourceClaim)
-        names = (obj.name, "") if is_claim else ("", obj.name)
-        if (obj.namespace, *names) not in used:
-            found.append(claim_alone.judged(obj, document.location, state.cluster, terms))
-    return found
+    namespace: str,
+    brought: list[tuple[Document, KubeObject]],
+) -> tuple[list[_Item], list[Verdict], list[Skipped]]:
+    """Workloads in order, refusals of what the run brings along, and what became of all else.
 
-
-_Sorted = tuple[
-    list[_Item],
-    list[Verdict],
-    list[Skipped],
-    list[tuple[Document, ResourceClaim | ResourceClaimTemplate]],
-]
-
-
-def _sort_out(
-    documents: Iterable[Document | BadManifest], state: State, terms: Terms, namespace: str
-) -> _Sorted:
-    """Workloads in order, refusals of what the run brings along, what became of all else, and the
-    claims among what was applied.
-
-    What is applied, is applied to ``state``.
+    What is applied, is applied to ``state`` and added to ``brought``.
     """
     items: list[_Item] = []
     refused: list[Verdict] = []
     skipped: list[Skipped] = []
     pending: list[Document] = []
-    claims: list[tuple[Document, ResourceClaim | ResourceClaimTemplate]] = []
     for document in documents:
         if isinstance(document, BadManifest):
             skipped.append(unreadable(document))
@@ -231,12 +210,11 @@ def _sort_out(
                 continue
             ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
             findings, unknowns = apply(obj, state)
-            if not findings and isinstance(obj, ResourceClaim | ResourceClaimTemplate):
-                claims.append((document, obj))
             if findings:
                 refused.append(_refusal(ref, document.location, findings, unknowns))
             else:
                 skipped.append(Skipped(ref=ref, location=document.location, treated="applied"))
+                brought.append((document, obj))
         else:
             pending.append(document)
     for document in pending:
@@ -254,7 +232,7 @@ def _sort_out(
             skipped.append(made)
         else:
             items.append(_Item(document, made))
-    return items, refused, skipped, claims
+    return items, refused, skipped
 
 
 def _at_home(obj: KubeObject, namespace: str) -> KubeObject:
@@ -276,8 +254,7 @@ def apply(obj: KubeObject, state: State) -> tuple[tuple[Finding, ...], tuple[Unk
         findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
     charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
     if not findings and not charged:
-        # who else holds devices is not known from the claims that the run brings along
-        state.cluster.apply(obj, makes_known=obj.kind != "ResourceClaim")
+        state.cluster.apply(obj)
     return (*findings, *charged), unknowns
 
 

@@ -137,9 +137,10 @@ def _role_binding(kind: str, namespace: str) -> dict[str, Any]:
 def _policy(namespace: str, *, with_crd: bool) -> dict[str, Any]:
     """The rule holds for the agent's service account alone: who else may write, RBAC says."""
     group, resource = (wire.GROUP, "gputopologies") if with_crd else ("", "configmaps")
-    version = wire.VERSION if with_crd else "v1"
     prefix = "" if with_crd else PREFIX
     mine = f"'{prefix}' + variables.node" if prefix else "variables.node"
+    extra = "request.userInfo.extra"
+    bound = f"{extra}['{NODE_EXTRA}']"
     return {
         "apiVersion": f"{ADMISSION}/v1",
         "kind": "ValidatingAdmissionPolicy",
@@ -150,7 +151,7 @@ def _policy(namespace: str, *, with_crd: bool) -> dict[str, Any]:
                 "resourceRules": [
                     {
                         "apiGroups": [group],
-                        "apiVersions": [version],
+                        "apiVersions": ["*"],
                         "resources": [resource],
                         "operations": ["CREATE", "UPDATE"],
                     }
@@ -166,9 +167,8 @@ def _policy(namespace: str, *, with_crd: bool) -> dict[str, Any]:
             "variables": [
                 {
                     "name": "node",
-                    "expression": f"has(request.userInfo.extra) && '{NODE_EXTRA}' in request.userInfo.extra && "
-                    f"size(request.userInfo.extra['{NODE_EXTRA}']) == 1 ? "
-                    f"request.userInfo.extra['{NODE_EXTRA}'][0] : ''",
+                    "expression": f"has({extra}) && '{NODE_EXTRA}' in {extra} && "
+                    f"size({bound}) == 1 ? {bound}[0] : ''",
                 }
             ],
             "validations": [

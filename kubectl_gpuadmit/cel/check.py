@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from kubectl_gpuadmit.cel import types
+from kubectl_gpuadmit.cel import literals, types
 from kubectl_gpuadmit.cel.functions import Overload, Table
 from kubectl_gpuadmit.cel.syntax import (
     Bind,
@@ -56,6 +56,10 @@ CONSTANTS: dict[type, Type] = {
     bytes: types.BYTES,
     type(None): types.NULL,
 }
+_CLOSED = {
+    *("kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "kubernetes.NamedFormat"),
+}
+_SORTABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 TYPE_NAMES = {
     "bool": BOOL,
     "bytes": types.BYTES,
@@ -110,6 +114,8 @@ def check(
     result.types = {
         key: substitute(checker.bound, one, free_is_dyn=True) for key, one in result.types.items()
     }
+    if not result.errors:
+        literals.validate(node, result)
     return result
 
 
@@ -154,8 +160,9 @@ class _Checker:
         return ERROR
 
     def _new(self) -> Type:
+        made = types.param(f"_var{self._free}")
         self._free += 1
-        return types.param(f"_var{self._free}")
+        return made
 
     def _agree(self, one: Type, other: Type) -> bool:
         return types.assignable(self.bound, (one,), (other,))
@@ -196,7 +203,10 @@ class _Checker:
         elif target.kind == "struct":
             known = self._structs.field(target.name, node.field)
             if known is None:
-                self._error(node.at, f"undefined field '{node.field}'")
+                said = f"undefined field '{node.field}'"
+                if target.name in _CLOSED:
+                    said = f"unexpected failed resolution of '{target.name}'"
+                self._error(node.at, said)
             else:
                 result = known
         elif target.kind == "param":
@@ -236,10 +246,12 @@ class _Checker:
         self, node: Call, overloads: list[Overload], args: list[Type], *, member: bool
     ) -> Type:
         if node.function in ("_&&_", "_||_"):
+            # the chain is a balanced tree: an error below the root leaves the root a bool
+            below_root = {0, 1} if len(args) == 2 else ({2} if len(args) == 3 else set())
             wrong = False
-            for arg, given in zip(node.args, args, strict=True):
+            for place, (arg, given) in enumerate(zip(node.args, args, strict=True)):
                 if not self._agree(given, BOOL):
-                    wrong = True
+                    wrong = wrong or place in below_root
                     shown = substitute(self.bound, given)
                     self._error(arg.at, f"expected type 'bool' but found '{shown}'")
             return ERROR if wrong else BOOL
@@ -250,6 +262,7 @@ class _Checker:
             fresh: Bindings = {}
             params = tuple(self._instance(param, fresh) for param in one.params)
             if types.assignable(self.bound, tuple(args), params):
+                node.matched += 1
                 found = substitute(self.bound, self._instance(one.result, fresh))
                 if result is None:
                     result = found
@@ -277,13 +290,10 @@ class _Checker:
         inner = tuple(self._instance(each, fresh) for each in one.params)
         return Type(one.kind, one.name, inner)
 
-    def _join(self, node: Node, before: Type | None, now: Type) -> Type:
+    def _join(self, before: Type | None, now: Type) -> Type:
         if before is None:
             return now
-        if self._agree(before, now):
-            return most_general(before, now)
-        shown = substitute(self.bound, before), substitute(self.bound, now)
-        return self._error(node.at, f"expected type '{shown[0]}' but found '{shown[1]}'")
+        return most_general(before, now) if self._agree(before, now) else DYN
 
     def _entry(self, node: Node, *, optional: bool) -> Type:
         found = self.visit(node)
@@ -298,15 +308,15 @@ class _Checker:
         element: Type | None = None
         for index, item in enumerate(node.items):
             found = self._entry(item, optional=index in node.optional)
-            element = self._join(item, element, found)
+            element = self._join(element, found)
         return list_of(element if element is not None else self._new())
 
     def _map(self, node: MapOf) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for key, value, optional in node.entries:
-            keys = self._join(key, keys, self.visit(key))
-            values = self._join(value, values, self._entry(value, optional=optional))
+            keys = self._join(keys, self.visit(key))
+            values = self._join(values, self._entry(value, optional=optional))
         if keys is None or values is None:
             return map_of(self._new(), self._new())
         return map_of(keys, values)
@@ -338,7 +348,7 @@ class _Checker:
             self._agree(DYN, over)
             return DYN, DYN
         self._error(
-            node.over.at,
+            node.at if node.loop == "sortBy" else node.over.at,
             f"expression of type '{over}' cannot be range of a comprehension"
             " (must be list, map, or dynamic)",
         )
@@ -351,17 +361,17 @@ class _Checker:
             names[node.second] = second
         if node.keep is not None:
             kept = self._within(names, node.keep)
-            self._conditional(node, kept)
+            self._conditional(node, kept, "list(dyn)")
         body = self._within(names, node.body)
         if node.loop in ("all", "exists"):
             if not self._agree(body, BOOL):
                 self._error(node.body.at, f"expected type 'bool' but found '{body}'")
             return BOOL
         if node.loop == "exists_one":
-            self._conditional(node, body)
+            self._conditional(node, body, "int")
             return BOOL
         if node.loop == "filter":
-            self._conditional(node, body)
+            self._conditional(node, body, str(list_of(first)))
             return list_of(first)
         if node.loop == "map":
             return list_of(substitute(self.bound, body))
@@ -376,13 +386,33 @@ class _Checker:
                     f" '(map(dyn, dyn), {body})'",
                 )
             return substitute(self.bound, entry)
-        return list_of(first)
+        return self._sort_by(node, first, substitute(self.bound, body))
 
-    def _conditional(self, node: Fold, condition: Type) -> None:
-        if not self._agree(condition, BOOL):
+    def _sort_by(self, node: Fold, element: Type, key: Type) -> Type:
+        over = substitute(self.bound, self.result.types[id(node.over)])
+        if over.kind != "list" and not is_dyn_or_error(over):
+            shown = list_of(substitute(self.bound, key) if over.kind == "map" else DYN)
             self._error(
                 node.at,
-                f"found no matching overload for '_?_:_' applied to '({condition}, dyn, dyn)'",
+                "found no matching overload for '@sortByAssociatedKeys' applied to"
+                f" '{over}.({shown})'",
+            )
+            return ERROR
+        node.counted = not is_dyn_or_error(key) and key.kind != "param"
+        if node.counted and key.kind not in _SORTABLE:
+            self._error(
+                node.at,
+                "found no matching overload for '@sortByAssociatedKeys' applied to"
+                f" '{list_of(element)}.({list_of(key)})'",
+            )
+        return list_of(element)
+
+    def _conditional(self, node: Fold, condition: Type, kept: str) -> None:
+        if not self._agree(condition, BOOL):
+            shown = substitute(self.bound, condition, free_is_dyn=True)
+            self._error(
+                node.at,
+                f"found no matching overload for '_?_:_' applied to '({shown}, {kept}, {kept})'",
             )
 
     def _opt_map(self, node: OptMap) -> Type:
@@ -422,6 +452,7 @@ def place(text: str, at: int, message: str) -> str:
     before = text[:at]
     line = before.count("\n") + 1
     column = at - (before.rfind("\n") + 1)
-    shown = text.split("\n")[line - 1]
-    mark = "." * column + "^"
+    shown = text.split("\n")[line - 1].replace("\t", " ")
+    mark = "".join("." if letter.isascii() else "．" for letter in shown[:column])
+    mark += "^" if shown[column : column + 1].isascii() else "＾"
     return f"ERROR: <input>:{line}:{column + 1}: {message}\n | {shown}\n | {mark}"

@@ -20,6 +20,8 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.cel import types
 from kubectl_gpuadmit.cel.environment import CompileError, Environment, Program
+from kubectl_gpuadmit.cel.functions import declare
+from kubectl_gpuadmit.cel.library.collections import includes
 from kubectl_gpuadmit.cel.types import Type
 from kubectl_gpuadmit.cel.values import DomainMap, Fail, Quantity, Semver, Unsure, semver, type_name
 from kubectl_gpuadmit.kube.quantity import Quantity as Amount
@@ -200,11 +202,20 @@ class _Structs:
         return None
 
 
+_INCLUDES = declare("dyn::includes(dyn): bool", includes)
+"""With list attributes already in 1.36; everywhere in CEL since 1.37."""
+
+
 @lru_cache(maxsize=16)
 def _environment(version: int, lists: bool, shared: bool) -> tuple[Environment, _Structs]:
     structs = _Structs(lists=lists, shared=shared)
     return (
-        Environment({"device": types.struct(_DEVICE)}, structs=structs, version=version),
+        Environment(
+            {"device": types.struct(_DEVICE)},
+            structs=structs,
+            version=version,
+            functions=(_INCLUDES,) if lists and version < 37 else (),
+        ),
         structs,
     )
 
@@ -215,14 +226,16 @@ def compile(
     kubernetes: str = "1.37",
     list_attributes: bool = True,
     consumable_capacity: bool = True,
+    new: bool = False,
 ) -> Selector | Problem:
     """The selector, or why the API server refuses it.
 
     The defaults are those of expressions that are stored already: the scheduler lets them use
     whatever some feature gate would allow. For an object that is being created pass what the
-    cluster's gates DRAListTypeAttributes and DRAConsumableCapacity say.
+    cluster's gates DRAListTypeAttributes and DRAConsumableCapacity say, and ``new``: it may use
+    the functions of the version before the cluster's alone, so that a downgrade is possible.
     """
-    minor = int(kubernetes.split(".")[1])
+    minor = int(kubernetes.split(".")[1]) - new
     return _compile(expression, minor, list_attributes, consumable_capacity)
 
 
@@ -231,10 +244,13 @@ def _compile(expression: str, minor: int, lists: bool, shared: bool) -> Selector
     if len(expression) > LONGEST:
         return Problem(f"Too long: may not be more than {LONGEST} bytes", "too-long")
     environment, structs = _environment(minor, lists and minor >= 36, shared and minor >= 34)
+
+    def accept(found: Type) -> str:
+        if found in (types.BOOL, structs.leaf):
+            return ""
+        return f"must evaluate to bool or the unknown type, not {found}"
+
     try:
-        program = environment.compile(expression)
+        return Selector(environment.compile(expression, accept))
     except CompileError as fault:
-        return Problem(f"compilation failed: {fault}")
-    if program.type not in (types.BOOL, structs.leaf):
-        return Problem(f"must evaluate to bool or the unknown type, not {program.type}")
-    return Selector(program)
+        return Problem(str(fault))

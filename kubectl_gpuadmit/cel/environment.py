@@ -7,7 +7,7 @@ answer must carry cel-go's words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kubectl_gpuadmit.cel import check, library, parser, program
@@ -16,7 +16,7 @@ from kubectl_gpuadmit.cel.functions import Overload, Table
 from kubectl_gpuadmit.cel.lexer import SyntaxFault
 from kubectl_gpuadmit.cel.syntax import Node
 from kubectl_gpuadmit.cel.types import Type
-from kubectl_gpuadmit.cel.values import Fail, Unsure
+from kubectl_gpuadmit.cel.values import Crash, Fail, Unsure
 
 MOST_VISITS = 100_000
 """Node visits inside of comprehensions after which a run is given up: a tenth of the API server's
@@ -24,7 +24,7 @@ limit of cost units, for a visit costs it a few units at most."""
 
 
 class CompileError(Exception):
-    """The expression is refused; ``str()`` as cel-go prints its issues."""
+    """The expression is refused; ``str()`` in the API server's words."""
 
 
 class Program:
@@ -39,6 +39,8 @@ class Program:
         """The value. Raises Fail (the expression failed) or Unsure (it cannot be told)."""
         try:
             return self._run({BUDGET: [MOST_VISITS], **variables})
+        except Crash as fault:
+            raise Fail(f"internal error: {fault}") from None
         except RecursionError:
             raise Unsure("the expression nests too deeply") from None
 
@@ -64,14 +66,14 @@ class Environment:
             library.table() if not functions else Table((*library.everything(), *functions))
         )
 
-    def compile(self, text: str) -> Program:
-        """Raises CompileError."""
+    def compile(self, text: str, accept: Callable[[Type], str] | None = None) -> Program:
+        """Raises CompileError, also with what ``accept`` says against the type of the result."""
         try:
             node = parser.parse(text)
         except SyntaxFault as fault:
-            raise CompileError(check.place(text, fault.at, fault.message)) from None
+            raise _refused(check.place(text, fault.at, fault.message)) from None
         except RecursionError:
-            raise CompileError(
+            raise _refused(
                 check.place(text, 0, "expression recursion limit exceeded: 250")
             ) from None
         checked = check.check(
@@ -79,8 +81,19 @@ class Environment:
         )
         if checked.errors:
             found = sorted(checked.errors)
-            raise CompileError("\n".join(check.place(text, at, said) for at, said in found))
-        return Program(text, node, checked, program.plan(node, self._table, self._version))
+            raise _refused("\n".join(check.place(text, at, said) for at, said in found))
+        refused = accept(checked.of(node)) if accept else ""
+        if refused:
+            raise CompileError(refused)
+        try:
+            run = program.plan(node, self._table, self._version)
+        except program.PlanError as fault:
+            raise CompileError(f"program instantiation failed: {fault}") from None
+        return Program(text, node, checked, run)
+
+
+def _refused(issues: str) -> CompileError:
+    return CompileError(f"compilation failed: {issues}")
 
 
 __all__ = ["CompileError", "Environment", "Fail", "Program", "Unsure"]

@@ -15,6 +15,7 @@ from typing import Any
 
 from kubectl_gpuadmit.cel.syntax import Fold, Node, children
 from kubectl_gpuadmit.cel.values import (
+    Crash,
     Fail,
     Unsure,
     compare,
@@ -37,12 +38,41 @@ class OverBudget(Unsure):
     """The run comes near what the API server allows an expression to cost."""
 
 
+def counted(run: Run) -> Run:
+    """The receiver of distinct, sort and sortBy: cel-go counts its elements even of an error."""
+
+    def receive(env: Env) -> Any:
+        try:
+            value = run(env)
+        except Fail:
+            raise Crash(_NO_LIST.format("*types.Err", "Add")) from None
+        if not isinstance(value, list | tuple):
+            raise Crash(_NO_LIST.format(go_type(value), "Contains"))
+        return value
+
+    return receive
+
+
+_NO_LIST = "interface conversion: {} is not traits.Lister: missing method {}"
+
+
 def fold(node: Fold, plan: Callable[[Node], Run]) -> Run:
     """The function of a comprehension. ``plan`` makes those of its parts."""
     over, body = plan(node.over), plan(node.body)
     keep = plan(node.keep) if node.keep is not None else None
     weight = 2 + _size(node.body) + (_size(node.keep) if node.keep is not None else 0)
     turn = _TURNS[node.loop]
+    if node.loop == "sortBy" and node.counted:
+
+        def sort(env: Env) -> Any:
+            try:
+                return turn(_Turns(node, over(env), env, weight), body, None)
+            except Fail as fault:
+                if str(fault).startswith("list elements"):
+                    raise
+                raise Crash(_NO_LIST.format("*types.Err", "Add")) from None
+
+        return sort
 
     def run(env: Env) -> Any:
         turns = _Turns(node, over(env), env, weight)

@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.cel.operators import no_overload
 from kubectl_gpuadmit.cel.types import Type, read, split
 from kubectl_gpuadmit.cel.values import Fail, Unknown, Unsure, type_name
 
@@ -86,6 +87,11 @@ def accepts(param: Type, value: Any) -> bool:
     return True
 
 
+_UNGUARDED = {"contains", "startsWith", "endsWith"}
+_ONE_FOR_ALL = {"size", "matches", "sort"}
+"""Functions of which cel-go has one implementation for all types: it says less where none fits."""
+
+
 def caller(name: str, overloads: list[Overload], arity: int) -> Impl:
     """A Python function that calls the first overload which takes the arguments."""
     fitting = [one for one in overloads if len(one.params) == arity]
@@ -98,6 +104,10 @@ def caller(name: str, overloads: list[Overload], arity: int) -> Impl:
         for arg in args:
             if isinstance(arg, Unknown):
                 raise Unsure(arg.what)
+        if name in _UNGUARDED:
+            raise Fail("no such overload")
+        if name in _ONE_FOR_ALL:
+            raise no_overload(args[0], name)
         raise Fail(f"no such overload: {name}({', '.join(type_name(arg) for arg in args)})")
 
     return call

@@ -7,7 +7,17 @@ ext/lists.go (sortBy), cel/library.go (optMap, optFlatMap).
 from __future__ import annotations
 
 from kubectl_gpuadmit.cel.lexer import SyntaxFault
-from kubectl_gpuadmit.cel.syntax import Bind, Fold, Ident, Loop, Node, OptMap, Select
+from kubectl_gpuadmit.cel.syntax import (
+    Bind,
+    Const,
+    Fold,
+    Ident,
+    Loop,
+    MapOf,
+    Node,
+    OptMap,
+    Select,
+)
 
 _QUANTIFIERS: dict[str, Loop] = {
     "all": "all",
@@ -51,6 +61,12 @@ def member(at: int, name: str, target: Node, args: list[Node]) -> Node | None:
         keep = args[2] if count == 4 else None
         return Fold(at, _TRANSFORMS[name], target, first, second, args[-1], keep)
     if name == "sortBy" and count == 2:
+        if isinstance(target, Const | MapOf):
+            raise SyntaxFault(
+                target.at,
+                "sortBy can only be applied to a list, identifier, comprehension, call or select"
+                " expression",
+            )
         return Fold(at, "sortBy", target, _variable(args[0]), "", args[1])
     if name in ("optMap", "optFlatMap") and count == 2:
         return OptMap(at, target, _variable(args[0]), args[1], name == "optFlatMap")

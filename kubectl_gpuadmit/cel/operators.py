@@ -100,7 +100,7 @@ def index(holder: Any, key: Any) -> Any:
         if key not in holder.fields:
             raise Fail(f"no such key: {shown(key)}")
         return holder.fields[key]
-    raise Fail(_NO)
+    raise Fail(f"no such key: {shown(key)}")
 
 
 def optional_index(holder: Any, key: Any) -> Opt:
@@ -186,10 +186,17 @@ def _duration(nanos: int) -> Duration:
     return Duration(nanos)
 
 
-def _timestamp(nanos: int) -> Timestamp:
+def _timestamp(nanos: int, offset: int) -> Timestamp:
     if not _EARLIEST <= nanos <= _LATEST:
         raise Fail("timestamp overflow")
-    return Timestamp(nanos)
+    return Timestamp(nanos, offset)
+
+
+def no_overload(one: Any, name: str) -> Fail:
+    """What is said where an operator or function has nothing for the type of its first operand."""
+    if isinstance(one, str | Timestamp | Duration):
+        return Fail(_NO)
+    return Fail(f"{_NO}: {name}")
 
 
 def add(one: Any, other: Any) -> Any:
@@ -206,10 +213,11 @@ def add(one: Any, other: Any) -> Any:
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return [*one, *other]
     if (kind, second) in ((Duration, Timestamp), (Timestamp, Duration)):
-        return _timestamp(one.nanos + other.nanos)
-    if _takes(one, "+"):
+        offset = (one if kind is Timestamp else other).offset
+        return _timestamp(one.nanos + other.nanos, offset)
+    if isinstance(one, int | float | bytes | list | tuple) and kind is not bool:
         raise Fail(_NO)
-    raise Fail(f"{_NO}: _+_")
+    raise no_overload(one, "_+_")
 
 
 def subtract(one: Any, other: Any) -> Any:
@@ -224,10 +232,10 @@ def subtract(one: Any, other: Any) -> Any:
         if kind is Duration or kind is Timestamp:
             return _duration(one.nanos - other.nanos)
     if kind is Timestamp and second is Duration:
-        return _timestamp(one.nanos - other.nanos)
-    if kind in (int, Uint, float, Duration, Timestamp):
+        return _timestamp(one.nanos - other.nanos, one.offset)
+    if kind in (int, Uint, float):
         raise Fail(_NO)
-    raise Fail(f"{_NO}: _-_")
+    raise no_overload(one, "_-_")
 
 
 def multiply(one: Any, other: Any) -> Any:
@@ -239,7 +247,9 @@ def multiply(one: Any, other: Any) -> Any:
             return _uint(int(one) * int(other))
         if kind is float:
             return one * other
-    raise Fail(_NO if kind in (int, Uint, float) else f"{_NO}: _*_")
+    if kind in (int, Uint, float):
+        raise Fail(_NO)
+    raise no_overload(one, "_*_")
 
 
 def divide(one: Any, other: Any) -> Any:
@@ -253,7 +263,9 @@ def divide(one: Any, other: Any) -> Any:
             whole = abs(int(one)) // abs(int(other))
             signed = whole if (one < 0) == (other < 0) else -whole
             return _int(signed) if kind is int else Uint(signed)
-    raise Fail(_NO if kind in (int, Uint, float) else f"{_NO}: _/_")
+    if kind in (int, Uint, float):
+        raise Fail(_NO)
+    raise no_overload(one, "_/_")
 
 
 def _float_ratio(one: float, other: float) -> float:
@@ -274,7 +286,9 @@ def modulo(one: Any, other: Any) -> Any:
         rest = abs(int(one)) % abs(int(other))
         signed = -rest if one < 0 else rest
         return signed if kind is int else Uint(signed)
-    raise Fail(_NO if kind in (int, Uint) else f"{_NO}: _%_")
+    if kind in (int, Uint):
+        raise Fail(_NO)
+    raise no_overload(one, "_%_")
 
 
 def negate(one: Any) -> Any:
@@ -284,18 +298,15 @@ def negate(one: Any) -> Any:
         return -one
     if one.__class__ is Duration:
         return _duration(-one.nanos)
-    raise Fail(_NO if one.__class__ is bool else f"{_NO}: -_")
+    if one.__class__ is bool:
+        raise Fail(_NO)
+    raise no_overload(one, "-_")
 
 
 def invert(one: Any) -> bool:
     if one.__class__ is bool:
         return not one
     raise Fail(_NO)
-
-
-def _takes(value: Any, sign: str) -> bool:
-    kind = value.__class__
-    return kind in (int, Uint, float, str, bytes, Duration, Timestamp, list, tuple)
 
 
 def _ordering(sign: str, holds: Callable[[int], bool]) -> Callable[[Any, Any], bool]:

@@ -92,12 +92,14 @@ class _Reader:
 
     def _chain(self, sign: str) -> Node:
         below = self._chain_and if sign == "||" else self._relation
-        terms, at = [below()], -1
+        terms, signs = [below()], []
         while self.next.kind == sign:
-            token = self._take()
-            at = at if at >= 0 else token.at
+            signs.append(self._take().at)
             terms.append(below())
-        return terms[0] if len(terms) == 1 else Call(at, f"_{sign}_", terms)
+        if not signs:
+            return terms[0]
+        # cel-go makes a balanced tree of the chain, and its root is the sign in the middle
+        return Call(signs[len(signs) // 2], f"_{sign}_", terms)
 
     def _chain_and(self) -> Node:
         return self._chain("&&")

@@ -11,12 +11,14 @@ common/types.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kubectl_gpuadmit.cel import operators
 from kubectl_gpuadmit.cel.check import TYPE_NAMES
-from kubectl_gpuadmit.cel.folds import fold
+from kubectl_gpuadmit.cel.folds import counted, fold
 from kubectl_gpuadmit.cel.functions import Table, caller
+from kubectl_gpuadmit.cel.regex import RegexError, compiled
 from kubectl_gpuadmit.cel.syntax import (
     Bind,
     Call,
@@ -33,9 +35,11 @@ from kubectl_gpuadmit.cel.syntax import (
 )
 from kubectl_gpuadmit.cel.values import (
     NONE,
+    Crash,
     Fail,
     MessageValue,
     Opt,
+    Semver,
     TypeValue,
     Unknown,
     Unsure,
@@ -45,6 +49,16 @@ from kubectl_gpuadmit.cel.values import (
 
 Env = dict[str, Any]
 Run = Callable[[Env], Any]
+
+_CONVERSIONS = {
+    *("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"),
+}
+_PATTERNS = {"matches": 1, "find": 1, "findAll": 1}
+"""Functions with a regular expression, and its place among receiver and arguments."""
+
+
+class PlanError(Exception):
+    """A constant part of the expression fails, so that it cannot be made into a program."""
 
 
 def plan(node: Node, table: Table, version: int) -> Run:
@@ -114,15 +128,26 @@ class _Planner:
         if name == "_?_:_":
             return _conditional(*(self.plan(arg) for arg in node.args))
         nodes = [*([node.target] if node.target is not None else []), *node.args]
+        run = self._run_of(node, nodes)
+        if len(nodes) == 1 and name in _CONVERSIONS and _is_constant(nodes[0]):
+            try:
+                value = run({})
+            except Fail as fault:
+                raise PlanError(str(fault)) from None
+            except Unsure:
+                return run
+            return lambda env: value
         if nodes and all(isinstance(arg, Const) for arg in nodes):
-            return _folded(self._run_of(node, nodes))
-        return self._run_of(node, nodes)
+            return _folded(run)
+        return run
 
     def _run_of(self, node: Call, nodes: list[Node]) -> Run:
         name = node.function
         args = [self.plan(arg) for arg in nodes]
         if name in ("or", "orValue") and len(args) == 2:
             return _or(name, args[0], args[1])
+        if name == "@in" and isinstance(nodes[1], ListOf) and _is_constant(nodes[1]):
+            return _in_constants(args[0], args[1])
         simple = operators.BINARY.get(name) if len(args) == 2 else None
         if simple is not None:
             return _binary(simple, args[0], args[1])
@@ -135,6 +160,10 @@ class _Planner:
             if o.since <= self._version and o.member == (node.target is not None)
         ]
         call = caller(name, overloads, len(args))
+        if name == "distinct" or (name == "sort" and node.matched == 1):
+            return _unary(call, counted(args[0]))
+        if name in _PATTERNS and len(nodes) > 1 and isinstance(nodes[1], Const):
+            call = _with_pattern(nodes[1].value, call)
         if len(args) == 1:
             return _unary(call, args[0])
         if len(args) == 2:
@@ -266,6 +295,49 @@ def _ident(name: str) -> Run:
     return read
 
 
+def _is_constant(node: Node) -> bool:
+    """What cel-go computes while it plans: literals, lists of them, and conversions of either."""
+    if isinstance(node, Const):
+        return True
+    if isinstance(node, ListOf):
+        return all(_is_constant(item) for item in node.items)
+    if isinstance(node, Call) and node.target is None and node.function in _CONVERSIONS:
+        return len(node.args) == 1 and _is_constant(node.args[0])
+    return False
+
+
+def _with_pattern(pattern: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A regular expression that is written out is compiled once, when the program is made."""
+    try:
+        compiled(pattern)
+    except RegexError as fault:
+        raise PlanError(str(fault)) from None
+    except Unsure:
+        return call
+
+    def run(*args: Any) -> Any:
+        if not isinstance(args[0], str):
+            raise Fail("no such overload")
+        return call(*args)
+
+    return run
+
+
+def _in_constants(item: Run, items: Run) -> Run:
+    """A list of constants becomes a set, in which nothing is looked up where it is empty."""
+    constants = items({})
+    if not constants:
+        return lambda env: False
+
+    def run(env: Env) -> bool:
+        value = item(env)
+        if isinstance(value, Semver):
+            raise Crash("runtime error: hash of unhashable type cel.Semver")
+        return operators.contains(value, constants)
+
+    return run
+
+
 def _folded(run: Run) -> Run:
     """A call of constants, computed once; one that fails still fails each time."""
     try:
@@ -276,7 +348,16 @@ def _folded(run: Run) -> Run:
 
 
 def _binary(call: Callable[[Any, Any], Any], left: Run, right: Run) -> Run:
-    return lambda env: call(left(env), right(env))
+    def run(env: Env) -> Any:
+        try:
+            first = left(env)
+        except Fail:
+            with suppress(Fail, Unsure):
+                right(env)  # evaluated as well, and it may crash
+            raise
+        return call(first, right(env))
+
+    return run
 
 
 def _unary(call: Callable[[Any], Any], arg: Run) -> Run:

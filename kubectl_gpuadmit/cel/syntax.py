@@ -38,6 +38,8 @@ class Call(Struct):
     function: str
     args: list[Node]
     target: Node | None = None
+    matched: int = 0
+    """How many overloads the check found to fit."""
 
 
 class ListOf(Struct):
@@ -75,6 +77,8 @@ class Fold(Struct):
     second: str
     body: Node
     keep: Node | None = None
+    counted: bool = False
+    """sortBy alone: the check knows the type of the keys."""
 
 
 class Bind(Struct):

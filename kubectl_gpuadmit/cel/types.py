@@ -27,8 +27,6 @@ class Type(Struct, frozen=True):
 
 _WRITTEN = {
     "null": "null",
-    "timestamp": "google.protobuf.Timestamp",
-    "duration": "google.protobuf.Duration",
     "error": "!error!",
 }
 

@@ -24,6 +24,10 @@ class Fail(Exception):
     """The expression failed, with cel-go's own words."""
 
 
+class Crash(Exception):
+    """cel-go's own code breaks on this, and no other term makes up for it; ``str()`` as it says."""
+
+
 class Unsure(Exception):
     """The expression reads something that is not known here, or cannot be evaluated here."""
 
@@ -70,6 +74,8 @@ class Duration(Struct, frozen=True):
 class Timestamp(Struct, frozen=True):
     nanos: int
     """Since 1970, UTC."""
+    offset: int = 0
+    """Seconds east of UTC as written: ``string()`` keeps it, nothing else looks at it."""
 
 
 class TypeValue(Struct, frozen=True):
@@ -240,6 +246,8 @@ def _equal_others(one: Any, other: Any) -> bool:
         if not isinstance(other, Opt) or one.has != other.has:
             return False
         return not one.has or equals(one.value, other.value)
+    if isinstance(one, Timestamp):
+        return isinstance(other, Timestamp) and one.nanos == other.nanos
     if isinstance(one, MessageValue):
         return (
             isinstance(other, MessageValue)
@@ -269,9 +277,11 @@ def compare(one: Any, other: Any) -> int:
     """-1, 0 or 1. Raises Fail where the two have no order."""
     kind, second = one.__class__, other.__class__
     if is_number(one):
+        if math.isnan(one):
+            raise Fail("NaN values cannot be ordered")
         if not is_number(other):
             raise Fail("no such overload")
-        if math.isnan(one) or math.isnan(other):
+        if math.isnan(other):
             raise Fail("NaN values cannot be ordered")
         return int(one > other) - int(one < other)
     if kind is not second or kind not in _ORDERED:
@@ -306,7 +316,7 @@ def shown(value: Any) -> str:
 
 
 def double_text(value: float) -> str:
-    """As Go's FormatFloat(value, 'g', -1, 64): the shortest text that reads back."""
+    """As Go's ``%g``: the shortest text that reads back, with an exponent from 1e+06 on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -326,7 +336,7 @@ def double_text(value: float) -> str:
         power += len(whole) - 1
         significant = whole + part
     significant = significant.rstrip("0") or "0"
-    if power < -4 or power >= max(len(significant), 21):
+    if power < -4 or power >= 6:
         mantissa = significant[0] + (f".{significant[1:]}" if significant[1:] else "")
         return f"{sign}{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
     if power < 0:
@@ -391,31 +401,33 @@ def timestamp(text: str) -> Timestamp | None:
     except ValueError:
         return None
     seconds = int((moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)).total_seconds())
-    zone = match[8]
+    zone, east = match[8], 0
     if zone != "Z":
         hours, minutes = int(zone[1:3]), int(zone[4:6])
         if hours > 24 or minutes > 60:
             return None
-        offset = hours * 3600 + minutes * 60
-        seconds -= -offset if zone[0] == "-" else offset
-    return Timestamp(seconds * 10**9 + int((match[7] or "0")[:9].ljust(9, "0")))
+        east = (hours * 3600 + minutes * 60) * (-1 if zone[0] == "-" else 1)
+    nanos = (seconds - east) * 10**9 + int((match[7] or "0")[:9].ljust(9, "0"))
+    return Timestamp(nanos, east)
 
 
 def timestamp_text(moment: Timestamp) -> str:
     """RFC 3339 with as many fractional digits as are needed."""
     seconds, nanos = divmod(moment.nanos, 10**9)
-    when = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+    when = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds + moment.offset)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{when:%Y-%m-%dT%H:%M:%S}{fraction}Z".rjust(20, "0")
+    zone = "Z"
+    if moment.offset:
+        minutes = abs(moment.offset) // 60
+        zone = f"{'-' if moment.offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+    return f"{when.year:04d}{when:-%m-%dT%H:%M:%S}{fraction}{zone}"
 
 
 def duration_text(span: Duration) -> str:
     """Seconds, as CEL's string(duration)."""
-    seconds = span.nanos / 10**9
-    text = double_text(seconds)
-    if "e" in text:
-        text = f"{seconds:.9f}".rstrip("0").rstrip(".")
-    return f"{text}s"
+    seconds, nanos = divmod(abs(span.nanos), 10**9)
+    fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
+    return f"{'-' if span.nanos < 0 else ''}{seconds}{fraction}s"
 
 
 _SEMVER_NUMBERS = re.compile(r"[0-9]+", re.ASCII)
@@ -433,6 +445,8 @@ def semver(text: str) -> Semver:
     patch, dash, pre_text = patch.partition("-")
     numbers = []
     for what, digits in (("major", parts[0]), ("minor", parts[1]), ("patch", patch)):
+        if not digits:
+            raise Fail('strconv.ParseUint: parsing "": invalid syntax')
         if not _SEMVER_NUMBERS.fullmatch(digits):
             raise Fail(f"Invalid character(s) found in {what} number {go_quoted(digits)}")
         if len(digits) > 1 and digits[0] == "0":

@@ -52,15 +52,9 @@ MIG_PROFILE = re.compile(r"([1-7]c\.)?[1-7]g\.[1-9][0-9]*gb([+-](me|gfx)(\.all)?
 _ISOLATION: dict[Sharing, tuple[str, str]] = {
     "exclusive": ("device", "a whole GPU for each pod"),
     "mig": ("hardware", "a MIG partition for each pod: memory and faults apart in hardware"),
-    "time-slicing": (
-        "none",
-        "no isolation: pods share one GPU's memory and faults, and take turns",
-    ),
-    "mps": ("soft", "soft isolation: limits of memory only, a fault ends all who share"),
-    "hybrid": (
-        "hardware",
-        "experimental: a MIG partition for the tenant, whose own pods take turns on it",
-    ),
+    "time-slicing": ("none", "pods share one GPU's memory and faults, and take turns"),
+    "mps": ("soft", "limits of memory only; a fault ends all who share"),
+    "hybrid": ("hardware", "a MIG partition for the tenant, whose own pods take turns on it"),
 }
 
 
@@ -117,7 +111,12 @@ def compose(wish: Wish, *, uid: str = "", classes: Iterable[str] = ()) -> Plan:
     quota = _quota(wish, stem, class_name, classes)
     objects.append(quota)
     objects.append(_namespace(wish, stem, strength, shared=shared))
-    if not wish.device_class and not shared:
+    if wish.sharing == "hybrid":
+        notes.append(
+            "hybrid is experimental: nothing isolates the tenant's own pods from each other, and"
+            " whether it is worth more than a larger partition is not known"
+        )
+    if not shared:
         notes.append(
             f"a pod beyond {wish.max_devices} is admitted and stays Pending: its claim is refused"
             " by the quota when the controller makes it"
@@ -153,7 +152,7 @@ def _check(wish: Wish) -> None:
         meaning = _ISOLATION[wish.sharing][1]
         raise BadInput(
             "not-isolated",
-            f"{wish.sharing} does not isolate: {meaning.partition(': ')[2]}",
+            f"{wish.sharing} does not isolate: {meaning}",
             field="--sharing",
             hint="--sharing mig or exclusive; --force where those who share trust each other",
         )
@@ -207,7 +206,7 @@ def _claim(wish: Wish, name: str, class_name: str, *, shared: bool) -> dict[str,
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim" if shared else "ResourceClaimTemplate",
         "metadata": _meta(name, wish),
-        "spec": spec if shared else {"metadata": {"labels": {OF: wish.namespace}}, "spec": spec},
+        "spec": spec if shared else {"spec": spec},
     }
 
 

@@ -14,15 +14,34 @@ MIB_PER_GB = 1024
 
 _PRODUCTS: tuple[tuple[str, int], ...] = (
     # total memory that NVML reports, from listings of nvidia-smi and GFD labels of real nodes
-    (r"A100.*-80GB", 81920),
-    (r"A100.*-40GB", 40960),
-    (r"H100-80GB|H100-PCIe|H100-SXM", 81559),
+    (r"A100.*-80GB|A800.*-80GB", 81920),
+    (r"A100.*-40GB|A800.*-40GB", 40960),
+    (r"H100-NVL", 95830),
+    (r"H100-80GB|H100-PCIe|H100-SXM|H800", 81559),
+    (r"GH200-480GB", 97871),
+    (r"H20(?![0-9])", 97871),
     (r"H200", 143771),
     (r"B200", 183359),
+    (r"B300", 275040),
+    (r"RTX-PRO-6000", 97887),
+    (r"RTX-6000-Ada", 49140),
+    (r"RTX-A6000", 49140),
+    (r"RTX-A5000", 24564),
     (r"L40S", 46068),
+    (r"L40(?![0-9S])", 46068),
+    (r"L20(?![0-9])", 46068),
     (r"L4(?![0-9])", 23034),
-    (r"A10(?![0-9A-Z])", 23028),
+    (r"A40(?![0-9])", 46068),
+    (r"A30(?![0-9])", 24576),
+    (r"A10G?(?![0-9A-Z])", 23028),
+    (r"V100.*-32GB", 32768),
+    (r"V100.*-16GB", 16384),
     (r"T4(?![0-9])", 15360),
+    (r"RTX-5090", 32607),
+    (r"RTX-4090", 24564),
+    (r"RTX-4080", 16376),
+    (r"RTX-3090", 24576),
+    (r"RTX-3060", 12288),
 )
 """(regular expression found in ``nvidia.com/gpu.product``, MiB). First match wins."""
 
@@ -31,6 +50,56 @@ _SLICES: dict[str, dict[str, int]] = {
     "A100-40": {"1g.5gb": 4864, "2g.10gb": 9856, "3g.20gb": 19968, "7g.40gb": 40192},
     "80": {"1g.10gb": 9856, "2g.20gb": 19968, "3g.40gb": 40192, "7g.80gb": 80384},
 }
+MIG_PROFILES: dict[str, dict[str, int]] = {
+    # profile: how many one GPU holds (mig-parted config-default.yaml, MIG user guide)
+    "A30": {"1g.6gb": 4, "2g.12gb": 2, "4g.24gb": 1},
+    "A100-40GB": {
+        "1g.5gb": 7,
+        "1g.10gb": 4,
+        "2g.10gb": 3,
+        "3g.20gb": 2,
+        "4g.20gb": 1,
+        "7g.40gb": 1,
+    },
+    "A100-80GB": {
+        "1g.10gb": 7,
+        "1g.20gb": 4,
+        "2g.20gb": 3,
+        "3g.40gb": 2,
+        "4g.40gb": 1,
+        "7g.80gb": 1,
+    },
+    "H100-80GB": {
+        "1g.10gb": 7,
+        "1g.20gb": 4,
+        "2g.20gb": 3,
+        "3g.40gb": 2,
+        "4g.40gb": 1,
+        "7g.80gb": 1,
+    },
+    "H100-NVL": {
+        "1g.12gb": 7,
+        "1g.24gb": 4,
+        "2g.24gb": 3,
+        "3g.47gb": 2,
+        "4g.47gb": 1,
+        "7g.94gb": 1,
+    },
+    "GH200-480GB": {
+        "1g.12gb": 7,
+        "1g.24gb": 4,
+        "2g.24gb": 3,
+        "3g.48gb": 2,
+        "4g.48gb": 1,
+        "7g.96gb": 1,
+    },
+    "H200": {"1g.18gb": 7, "1g.35gb": 4, "2g.35gb": 3, "3g.71gb": 2, "4g.71gb": 1, "7g.141gb": 1},
+    "B200": {"1g.23gb": 7, "1g.45gb": 4, "2g.45gb": 3, "3g.90gb": 2, "4g.90gb": 1, "7g.180gb": 1},
+    "B300": {"1g.34gb": 7, "1g.67gb": 4, "2g.67gb": 3, "3g.135gb": 2, "4g.135gb": 1, "7g.269gb": 1},
+    "RTX-PRO-6000": {"1g.24gb": 4, "2g.48gb": 2, "4g.96gb": 1},
+}
+"""By product as ``product_mib`` finds it. Names depend on the driver: labels outrank this."""
+
 _MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb)[-.+a-z0-9]*")
 _WHOLE_IS_SLICE = re.compile(r"-MIG-([0-9]+g\.[0-9]+gb)")
 

@@ -141,11 +141,14 @@ class Cycle:
             return self._synced().best()
         if self.dra is not None:
             return self._best_with_devices(self.dra)
-        return next(self._feasible(), None)
+        return next(self.feasible(), None)
 
-    def _feasible(self) -> Iterator[NodeInfo]:
+    def feasible(self) -> Iterator[NodeInfo]:
+        """All feasible nodes, in the order in which the model chooses them."""
+        if self.rejections:
+            return
         for info in self._synced().feasible():
-            if self._judge_wide(info, self._wide):
+            if self._wide and self._judge_wide(info, self._wide):
                 continue
             if info.name in self._nominated and self._beside_nominated(info):
                 continue
@@ -158,7 +161,7 @@ class Cycle:
             fails = any(s.code == ABORTS for s in dra.judge(info))
             if fails and not self._judge_wide(info, others):
                 return None
-        found = self._feasible()
+        found = self.feasible()
         return max(found, key=dra.score, default=None) if dra.scores else next(found, None)
 
     def _synced(self) -> boards.Board:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
@@ -18,6 +18,7 @@ from kubectl_gpuadmit.policy.model import (
     Policy,
     PolicyException,
     Pool,
+    PoolKubelet,
     RequiredTaint,
     RuleConfig,
     StaticMatch,
@@ -32,7 +33,12 @@ from kubectl_gpuadmit.policy.shape import Report, did_you_mean, entries, escape
 from kubectl_gpuadmit.rule import Rule
 from kubectl_gpuadmit.verdict import Level
 
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.sizing.registry import Models
+
 Data = dict[str, Any]
+_MAX_NUMA = "max-allowable-numa-nodes"
+_BY_SOCKET = "align-by-socket"
 
 SECTIONS = {"ledger": "dra/immature-feature", "tenants": "dra/tenant-allow-list"}
 """Section of the policy -> the rule that holds workloads to it."""
@@ -54,7 +60,12 @@ class Builder:
     def policy(self, data: Data, source: str) -> Policy:
         """A whole ``AdmissionPolicy`` document."""
         self.pools = {
-            name: Pool(name, pool["nodeSelector"], tolerations(pool.get("tolerations")))
+            name: Pool(
+                name,
+                pool["nodeSelector"],
+                tolerations(pool.get("tolerations")),
+                self.kubelet(pool.get("kubelet"), f"/pools/{escape(name)}/kubelet"),
+            )
             for name, pool in data.get("pools", {}).items()
         }
         self.classes = {
@@ -87,7 +98,37 @@ class Builder:
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
             admission_plugins=frozenset(data.get("admissionPlugins", ())),
+            models=self.models(data.get("models")),
         )
+
+    def kubelet(self, entry: Data | None, pointer: str) -> PoolKubelet | None:
+        if entry is None:
+            return None
+        most = int(entry.get("topologyManagerPolicyOptions", {}).get(_MAX_NUMA, 8))
+        if most < 8:
+            self.report(
+                f"{pointer}/topologyManagerPolicyOptions/{_MAX_NUMA}",
+                "policy-bad-value",
+                f"{most} is below 8, and no kubelet starts so",
+                "leave it out: 8 is the default",
+            )
+        by_socket = entry.get("cpuManagerPolicyOptions", {}).get(_BY_SOCKET) == "true"
+        if by_socket and entry["topologyManagerPolicy"] == "single-numa-node":
+            self.report(
+                f"{pointer}/cpuManagerPolicyOptions/{_BY_SOCKET}",
+                "policy-bad-value",
+                f"no kubelet starts with {_BY_SOCKET} and single-numa-node together",
+                "take one of them out",
+            )
+        return PoolKubelet(**entry)
+
+    def models(self, data: Data | None) -> Models | None:
+        """Where pods name their model, and what the organisation's own models need."""
+        if not data:
+            return None
+        from kubectl_gpuadmit.policy import models
+
+        return models.models(data, self.report)
 
     def unknown(self, pointer: str, what: str, name: str, known: Iterable[str]) -> None:
         hint = did_you_mean(name, known) or f"the policy declares no {what}"

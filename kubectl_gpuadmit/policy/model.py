@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct, field
 
 from kubectl_gpuadmit.devices.maturity import Ledger
@@ -28,6 +29,7 @@ from kubectl_gpuadmit.verdict import Level, Ref
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
+    from kubectl_gpuadmit.sizing.registry import Models
 
 GPU_PATTERNS = gpus.DEFAULT
 """Resources that count as GPUs where the policy names none."""
@@ -37,12 +39,27 @@ NO_LABELS: Mapping[str, str] = {}
 TTL_ANNOTATIONS = ("gpu-admit.io/ttl",)
 
 
+class PoolKubelet(Struct, frozen=True):
+    """What a pool's kubelets are told about alignment, in the names of KubeletConfiguration
+    (kubelet.config.k8s.io/v1beta1). It counts where the nodes do not say themselves."""
+
+    topologyManagerPolicy: str
+    topologyManagerScope: str = "container"
+    topologyManagerPolicyOptions: dict[str, str] = field(default_factory=dict)
+    cpuManagerPolicy: str = "none"
+    cpuManagerPolicyOptions: dict[str, str] = field(default_factory=dict)
+    memoryManagerPolicy: str = "None"
+    reservedSystemCPUs: str = ""
+    featureGates: dict[str, bool] = field(default_factory=dict)
+
+
 class Pool(Struct, frozen=True):
     """Nodes that carry all of ``nodeSelector``; ``tolerations`` are what a pod needs to enter."""
 
     name: str
     nodeSelector: dict[str, str]
     tolerations: tuple[Toleration, ...] = ()
+    kubelet: PoolKubelet | None = None
 
 
 class ClassMatch(Struct, frozen=True):
@@ -236,6 +253,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     ttl_annotations: tuple[str, ...] = TTL_ANNOTATIONS
     admission_plugins: frozenset[str] = frozenset()
     """Plugins of the API server that are on here though they are off by default."""
+    models: Models | None = None
+    """Models that the organisation has written down; None: the shipped catalogue alone."""
 
     @classmethod
     def default(cls) -> Policy:
@@ -277,6 +296,14 @@ class Policy(Struct, frozen=True, kw_only=True):
         """The settings given for a rule, as keyword arguments; absent ones keep their default."""
         config = self._config(rule)
         return dict(config.settings) if config else {}
+
+    def with_settings(self, rule: str, settings: Mapping[str, Any]) -> Policy:
+        """The same policy with some settings of one rule replaced; its level stays what it is."""
+        if not settings:
+            return self
+        config = self._config(rule) or RuleConfig(level=self.level(rule))
+        changed = msgspec.structs.replace(config, settings={**config.settings, **settings})
+        return msgspec.structs.replace(self, rules={**self.rules, rule: changed})
 
     def _config(self, rule: str) -> RuleConfig | None:
         if rule in self.rules:

@@ -116,6 +116,44 @@ STATIC_MATCH = _object(
     },
     text="All that is given must hold. gpuMemoryGB is the memory of all the pod's GPUs together.",
 )
+_SWITCH: Schema = {"enum": ["true", "false"]}
+KUBELET = _object(
+    {
+        "topologyManagerPolicy": {
+            "enum": ["none", "best-effort", "restricted", "single-numa-node"]
+        },
+        "topologyManagerScope": {"enum": ["container", "pod"]},
+        "topologyManagerPolicyOptions": _object(
+            {
+                "prefer-closest-numa-nodes": _SWITCH,
+                "max-allowable-numa-nodes": {"type": "string", "pattern": "^[0-9]{1,3}$"},
+            }
+        ),
+        "cpuManagerPolicy": {"enum": ["none", "static"]},
+        "cpuManagerPolicyOptions": _object(
+            dict.fromkeys(
+                (
+                    "full-pcpus-only",
+                    "distribute-cpus-across-numa",
+                    "align-by-socket",
+                    "distribute-cpus-across-cores",
+                    "strict-cpu-reservation",
+                    "prefer-align-cpus-by-uncorecache",
+                ),
+                _SWITCH,
+            )
+        ),
+        "memoryManagerPolicy": {"enum": ["None", "Static"]},
+        "reservedSystemCPUs": {
+            "type": "string",
+            "pattern": r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$",
+            "examples": ["0-3,64-67"],
+        },
+        "featureGates": {"type": "object", "additionalProperties": {"type": "boolean"}},
+    },
+    required=("topologyManagerPolicy",),
+    text="KubeletConfiguration of the pool's nodes, for nodes that do not tell theirs.",
+)
 DENY = _object({"message": TEXT}, required=("message",))
 STATIC = _object(
     {
@@ -208,6 +246,41 @@ TENANTS: Schema = {
     ),
 }
 
+GIGABYTES: Schema = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(GB|GiB|MiB)$", "examples": ["60GB"]},
+        {"type": "number", "minimum": 0, "maximum": 10**6},
+    ]
+}
+
+MODEL = _at_least_one(
+    _object(
+        {
+            "name": TEXT,
+            "also": TEXTS,
+            "like": TEXT,
+            "memory": GIGABYTES,
+            "config": {"type": "object", "additionalProperties": {}},
+        },
+        required=("name",),
+        text="One model: like another one of the catalogue, by its config.json, or by the GPU "
+        "memory that one replica needs in all.",
+    )
+)
+MODELS = _object(
+    {
+        "annotations": TEXTS,
+        "labels": TEXTS,
+        "images": PAIRS,
+        "catalogue": {"type": "array", "items": MODEL, "minItems": 1},
+        "mlflow": {
+            "type": "string",
+            "pattern": r"^https?://\S+$",
+            "examples": ["http://mlflow.ml:5000"],
+        },
+    },
+    text="Which model a pod serves, where its arguments do not say, and what models need.",
+)
 
 LEVELLED: Schema = {
     "anyOf": [
@@ -293,7 +366,7 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                 "metadata": _object({"name": NAME}),
                 "pools": _map_of(
                     _object(
-                        {"nodeSelector": PAIRS, "tolerations": TOLERATIONS},
+                        {"nodeSelector": PAIRS, "tolerations": TOLERATIONS, "kubelet": KUBELET},
                         required=("nodeSelector",),
                     ),
                     text="Nodes that carry all these labels, and what a pod needs to enter.",
@@ -370,6 +443,7 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                     "description": "Admission plugins that this cluster's API server runs though"
                     " they are off by default.",
                 },
+                "models": MODELS,
             },
             required=("apiVersion", "kind"),
         ),

@@ -177,10 +177,12 @@ def decoder_plan(a: Architecture) -> Plan:
         head=None if tied else head,
         tail=norm + extra_vectors,
         towers=towers,
+        tower_hidden=a.vision.hidden_size if a.vision else 0,
         tower_elements=unplanned,
         prediction=_prediction(a, name, family),
         rotary_dim=_rotary(a, name, family),
         positions=_positions(a),
+        deepstack=a.vision.deepstack if a.vision else 0,
         token_buffer=_token_buffer(a, name),
     )
 

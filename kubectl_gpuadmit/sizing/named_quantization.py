@@ -39,6 +39,15 @@ _W4 = Quantization(
     ignored=("lm_head",),
 )
 _AWQ = Quantization(method="awq", bits=4, group_size=128, symmetric=False, ignored=("lm_head",))
+_AWQ_PACKED = Quantization(
+    method="compressed-tensors",
+    format="pack-quantized",
+    bits=4,
+    group_size=32,
+    strategy="group",
+    symmetric=True,
+    ignored=("lm_head",),
+)
 _GPTQ4 = Quantization(method="gptq", bits=4, group_size=128, symmetric=True, ignored=("lm_head",))
 _GPTQ8 = Quantization(method="gptq", bits=8, group_size=128, symmetric=True, ignored=("lm_head",))
 _BNB = Quantization(
@@ -56,7 +65,8 @@ _SUFFIXES: tuple[tuple[str, Quantization], ...] = (
     (r"-w4a16$", _W4),
     (r"-(?:gptq-int4|gptq)$", _GPTQ4),
     (r"-gptq-int8$", _GPTQ8),
-    (r"-awq(?:-int4|-4bit)?$", _AWQ),
+    (r"-awq-4bit$", _AWQ_PACKED),  # llm-compressor, as cyankiwi publishes: compressed-tensors, 32
+    (r"-awq(?:-int4)?$", _AWQ),
     (r"-bnb-4bit$", _BNB),
     (r"-(?:nvfp4|fp4)$", _NVFP4),
 )

@@ -97,6 +97,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Elements of final norms and the like."""
     towers: tuple[Layer, ...] = ()
     """Encoders and projectors; each entry is one layer of one."""
+    tower_hidden: int = 0
+    """Width of the encoder for images."""
     tower_elements: int = 0
     """Of towers of which only the total is known."""
     prediction: tuple[Layer, ...] = ()
@@ -106,6 +108,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Width of the tables of sines and cosines that are kept, all tables together."""
     positions: int = 0
     """Rows of such a table."""
+    deepstack: int = 0
+    """Layers of the encoder whose features are kept beside its output."""
     token_buffer: int = 0
     """Elements that the model keeps for each token of a step, beside its weights."""
 

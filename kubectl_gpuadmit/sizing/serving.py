@@ -51,6 +51,8 @@ class Serving(Struct, frozen=True, kw_only=True):
     """TensorRT-LLM ``kv_cache_free_gpu_memory_fraction``: share of what is free after loading."""
     kv_cache_memory_bytes: int | None = None
     num_gpu_blocks_override: int | None = None
+    expandable_segments: bool | None = None
+    """``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True``."""
     cpu_offload_gb: float | None = None
     swap_space: float | None = None
 
@@ -78,6 +80,10 @@ class Serving(Struct, frozen=True, kw_only=True):
     speculative_model: str | None = None
     num_speculative_tokens: int | None = None
 
+    runner: Literal["generate", "pooling"] | None = None
+    """``pooling``: embeddings or scores, no sampling."""
+    profile_cuda_graphs: bool | None = None
+    """``VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS``: graphs count in the budget."""
     language_model_only: bool | None = None
     """No encoder is loaded (vLLM ``--language-model-only``, or every limit per prompt is 0)."""
     n_gpu_layers: int | None = None

@@ -56,7 +56,7 @@ def _block(
             Matrix(name="vision.mlp.down", parts=(Part(h),), cols=w, split="row", bias=mlp),
         ),
         vectors=2 * h * (2 if norm_bias else 1),
-        width=w * (2 if gated else 1),
+        width=w * (3 if gated else 2),  # up (and gate) and the activation's result
     )
 
 

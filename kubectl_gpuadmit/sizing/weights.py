@@ -44,6 +44,9 @@ class Sharding(Struct, frozen=True, kw_only=True):
     """Multiples that intermediate and hidden sizes of MXFP4 experts are padded to."""
     absorbed: bool = True
     """Latent attention keeps its up-projection a second time, transposed, unquantised."""
+    layered: bool = False
+    """llama.cpp: whole layers are dealt out, the output layer counted as one more, and the input
+    embedding stays in the host's memory (``llama-model.cpp``, load_tensors)."""
     batched_tokens: int = 0
     """Tokens of a step, for buffers that a model keeps beside its weights."""
     even_layers: bool = True
@@ -89,6 +92,13 @@ def stages(count: int, pipeline: int, *, even: bool = True) -> tuple[tuple[int, 
     return tuple(pairwise(bounds))
 
 
+def dealt(count: int, cards: int) -> tuple[tuple[int, int], ...]:
+    """llama.cpp's split by layers over like cards: the output layer is the last of count + 1."""
+    units = count + 1
+    bounds = [min(count, -(-units * i // cards)) for i in range(cards)]
+    return tuple(pairwise((*bounds, count)))
+
+
 def element_bytes(architecture: Architecture, dtype: str | None) -> float:
     """Of an unquantised weight; float32 checkpoints are served as float16 by ``auto``."""
     name = (dtype or "auto").lower()
@@ -117,11 +127,13 @@ def stage_weights(
     mxfp4 = quantization is not None and quantization.method == "mxfp4"
     measure = _Measure(sharding, element, layout, ignored, mxfp4)
     bounds = stages(len(parts.layers), sharding.pipeline, even=sharding.even_layers)
+    if sharding.layered:
+        bounds = dealt(len(parts.layers), sharding.pipeline)
     found = []
     for index, (first, last) in enumerate(bounds):
         size = sum(measure.layer(parts.layers[i], i) for i in range(first, last))
         adapters = sum(_adapters(parts.layers[i], sharding, lora) for i in range(first, last))
-        if index == 0:
+        if index == 0 and not sharding.layered:
             size += sum(measure.matrix(m, None) for m in parts.embeddings)
             if sharding.towers:
                 size += sum(measure.unquantised(layer) for layer in parts.towers)
@@ -132,10 +144,13 @@ def stage_weights(
             size += parts.tail * element
             if parts.head is not None:
                 size += measure.matrix(parts.head, None)
-            elif index and parts.embeddings and not parts.encoder_only:
+            elif (index or sharding.layered) and parts.embeddings and not parts.encoder_only:
                 size += measure.matrix(parts.embeddings[0], None)  # tied, on another stage
             if sharding.prediction:
                 size += sum(measure.layer(layer, None) for layer in parts.prediction)
+        if sharding.layered:
+            found.append(Stage(first, last, size, adapters))
+            continue
         size += parts.positions * parts.rotary_dim * element
         size += parts.token_buffer * sharding.batched_tokens * element
         found.append(Stage(first, last, size, adapters))

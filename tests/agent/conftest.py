@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kubectl_gpuadmit.adapters.nvml import Nvml
+from tests.agent.node import Node, node_of
+from tests.fakes import machines
 from tests.fakes.nvml import Driver, NoCompiler, build
 
 
@@ -33,3 +36,16 @@ def nvml(driver: Driver) -> Iterator[Nvml]:
     adapter = Nvml()
     yield adapter
     adapter.close()
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder with a short path, for sockets."""
+    with tempfile.TemporaryDirectory(prefix="ga-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def h100(driver: Driver, short: Path) -> Iterator[Node]:
+    with node_of(machines.hgx_h100(), driver, short) as node:
+        yield node

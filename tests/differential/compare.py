@@ -20,6 +20,7 @@ QUESTIONS = {
     "admission": ["admission"],
     "podsecurity": ["podsecurity"],
     "dra": ["placement", "dra"],
+    "cel": ["cel"],
     "numa": ["numa"],
 }
 
@@ -293,8 +294,42 @@ def podsecurity(case: Json, referee: Json) -> list[str]:
     return [line.replace("stored pod ", "", 1) for line in found]
 
 
+def cel(case: Json, referee: Json) -> list[str]:
+    """Each selector of the case; the words of refusals and failures too."""
+    found: list[str] = []
+    unknown = 0
+    expressions = case["pod"]["expressions"]
+    for expression, theirs, own in zip(
+        expressions, referee["cel"], ours.selectors(case), strict=True
+    ):
+        if "unknown" in own:
+            unknown += 1
+            continue
+        expected = (
+            {"refused": theirs["refused"]}
+            if theirs.get("refused")
+            else {key: theirs[key] for key in ("failed", "matches") if key in theirs}
+        )
+        if "refused" in expected and "Syntax error" in expected["refused"]:
+            expected["refused"] = "Syntax error"
+            own = {k: "Syntax error" if "Syntax error" in str(v) else v for k, v in own.items()}
+        if _alike(expected) != _alike(own):
+            found.append(f"{expression}: kubernetes {expected}, ours {own}")
+    return found or (["unknown"] if unknown else [])
+
+
+def _alike(answer: Json) -> Json:
+    """Without the numbers of cel-go's free type variables and the words of its crashes."""
+    texts = {key: re.sub(r"_var\d+", "_var", str(value)) for key, value in answer.items()}
+    return {
+        key: "internal error" if text.startswith("internal error") else text
+        for key, text in texts.items()
+    }
+
+
 COMPARE = {
     "admission": admission,
+    "cel": cel,
     "placement": placement,
     "preemption": preemption,
     "replicas": replicas,
@@ -317,6 +352,7 @@ WELCOME: dict[str, Callable[[Json], float]] = {
     "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
     "dra": _feasible,
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
+    "cel": lambda answer: any(one["matches"] for one in answer["cel"]),
     "numa": numa.share_admitted,
 }
 """Whether, or how far, the referee's answer is the good one; a generator should yield a third."""

@@ -16,6 +16,7 @@ import yaml
 from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
+    cel_cases,
     compare,
     dra_cases,
     messages,
@@ -40,6 +41,7 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "objects": object_cases.case,
     "podsecurity": podsecurity_cases.case,
     "dra": dra_cases.case,
+    "cel": cel_cases.case,
     "numa": numa_cases.case,
 }
 

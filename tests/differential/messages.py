@@ -5,8 +5,7 @@ and names those that are missing. Patterns are searched in the referee's own wor
 
 Left out, because no object of a snapshot brings them about: "insufficient quota to consume" and
 "insufficient quota to match these scopes" (configuration of the admission plugin), "status unknown
-for quota" and time-outs of quota (states of caches), texts of webhooks and policies and of the
-kubelet (families of their own).
+for quota" and time-outs of quota (states of caches), texts of webhooks and policies.
 """
 
 from __future__ import annotations
@@ -139,16 +138,54 @@ DRA = (
     r"adding \d+ devices exceeds the claim limit of 32, with \d+ already accounted for",
 )
 
+NUMA = (
+    # pkg/kubelet/cm/topologymanager/topology_manager.go and scope_*.go
+    r"^Resources cannot be allocated with Topology locality$",
+    r"^Pod Scope pod with pod-level resources failed admission with a container-level topology",
+    r"^Pod Scope pod with pod-level resources failed admission under pod-scope topology manager$",
+    # devicemanager/manager.go; "unregistered", "no longer healthy" and "changed request" speak of
+    # kubelets that restart
+    r"^Allocate failed due to requested number of devices unavailable for \S+ Requested: \d+",
+    r"^Allocate failed due to no healthy devices present; cannot allocate unhealthy devices ",
+    # cpumanager/policy_static.go and cpu_assignment.go
+    r"^Allocate failed due to not enough cpus available to satisfy request: requested=\d+, avail",
+    r"^SMT Alignment Error: requested \d+ cpus not multiple cpus per core = \d+$",
+    r"^SMT Alignment Error: not enough free physical CPUs: available physical CPUs = \d+, req",
+    r"^pod rejected, sum of exclusive container cpu requests equals pod budget",
+    r"^pod rejected, pod has shared init containers but no cpus available for them$",
+    # memorymanager/policy_static.go; its pool of shared memory is empty only where that of CPUs is
+    r"^Allocate failed due to \[memorymanager\] failed to get the default NUMA affinity",
+    r"^Allocate failed due to \[memorymanager\] failed to find the default preferred hint",
+    r"^Allocate failed due to \[memorymanager\] failed to find NUMA nodes to extend",
+    r"^Allocate failed due to \[memorymanager\] failed to find the extended preferred hint",
+    r"^Allocate failed due to \[memorymanager\] preferred hint violates NUMA node allocation",
+    r"^Allocate failed due to \[memorymanager\] failed to represent quantity as int64",
+    r"^pod rejected, sum of exclusive container memory requests equals pod budget",
+    # what keeps a kubelet from starting
+    r"^unsupported on machines with more than 8 NUMA Nodes$",
+    r"^unknown policy: ",
+    r"^unknown Topology Manager Policy option: ",
+    r"^bad value for option ",
+    r'^the minimum value of "max-allowable-numa-nodes" should not be less than 8$',
+    r"unknown CPU Manager Policy option: ",
+    r"CPU Manager Policy Alpha-level Options not enabled",
+    r"static policy options \S+ and \S+ can not be used at the same time",
+    r"is incompatible with CPUManager align-by-socket policy option",
+    r"unable to reserve the required amount of CPUs",
+    r"you should specify the system reserved memory",
+)
+
 EXPECTED: dict[str, tuple[str, ...]] = {
     "placement": PLACEMENT,
     "preemption": PREEMPTION,
     "admission": ADMISSION,
     "objects": OBJECTS,
     "dra": DRA,
+    "numa": NUMA,
 }
 """Family -> patterns. A family that is not named has its messages counted by tests of its own."""
 
-_SPEAKS = ("reasons", "message", "bare", "next", "text")
+_SPEAKS = ("reasons", "message", "bare", "next", "text", "refused", "start")
 _SILENT = ("mutated", "pod")
 
 

@@ -1,4 +1,4 @@
-"""Our kubelet gate on a case of the family ``numa``, and where it differs from the kubelet's own."""
+"""Our gate on a case of the family ``numa``, and where it differs from the kubelet's own."""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ POLICIES = ("single-numa-node",) * 8 + ("restricted",) * 6 + ("best-effort",) * 
 
 
 def case(rng: Random) -> Json:
+    if chance(rng, 0.003):
+        return rng.choice((sidecars_take_all, memory_of_two_nodes))(rng)
     machine, per_zone = _machine(rng)
     kubelet = _kubelet(rng, machine)
     devices = _devices(rng, len(machine["numa"]))
@@ -152,10 +154,10 @@ CPU_OPTIONS = (
 
 
 def _kubelet(rng: Random, machine: Json) -> Json:
-    policy = rng.choice(POLICIES)
+    level = chance(rng, 0.15)
     made: Json = {
-        "topologyManagerPolicy": policy,
-        "topologyManagerScope": rng.choice(("container", "container", "pod")),
+        "topologyManagerPolicy": rng.choice((*POLICIES, *("best-effort",) * (8 if level else 0))),
+        "topologyManagerScope": "pod" if chance(rng, 0.7 if level else 0.4) else "container",
         "topologyManagerPolicyOptions": {},
         "cpuManagerPolicy": "none",
         "cpuManagerPolicyOptions": {},
@@ -183,7 +185,7 @@ def _kubelet(rng: Random, machine: Json) -> Json:
         )
     if chance(rng, 0.005):
         made["topologyManagerPolicy"] = "single-numa"
-    if chance(rng, 0.12):
+    if level:
         made["featureGates"][LEVEL] = True
     if chance(rng, 0.7):
         _static_cpus(rng, made, machine)
@@ -227,6 +229,85 @@ def _static_memory(rng: Random, made: Json, machine: Json) -> None:
             made["reservedMemory"].append({"numaNode": zone, "limits": limits})
     if chance(rng, 0.01):
         made["reservedMemory"] = []
+
+
+# -- rare coincidences: a message each that chance alone would hardly bring about ------------------
+
+
+def sidecars_take_all(rng: Random) -> Json:
+    """A sidecar has all CPUs of the pod's own amount, and an init step after it shares what is
+    left."""
+    made = _quiet_case(rng, "best-effort", memories=(8, 8))
+    kubelet = made["numa"]["kubelet"]
+    kubelet.update(featureGates={LEVEL: True}, cpuManagerPolicy="static", reservedCPU="1")
+    pod = _plain_pod("p", (("1", "1Gi"),))
+    sidecar = _plain_pod("s", (("2", "1Gi"),))["spec"]["containers"][0]
+    pod["spec"]["initContainers"] = [
+        {**sidecar, "name": "s", "restartPolicy": "Always"},
+        {"name": "i", "resources": {}},
+    ]
+    pod["spec"]["containers"][0]["resources"] = {}
+    amounts = {"cpu": "2", "memory": "2Gi"}
+    pod["spec"]["resources"] = {"limits": amounts, "requests": dict(amounts)}
+    made["numa"]["steps"] = [{"admit": pod}]
+    return made
+
+
+def memory_of_two_nodes(rng: Random) -> Json:
+    """One NUMA node could hold a container and is taken, two smaller ones together still can."""
+    made = _quiet_case(rng, "single-numa-node", memories=(16, 8, 8))
+    kubelet = made["numa"]["kubelet"]
+    kubelet["memoryManagerPolicy"] = "Static"
+    kubelet["reservedMemory"] = [{"numaNode": 0, "limits": {"memory": "1Gi"}}]
+    made["numa"]["steps"] = [
+        {"admit": _plain_pod("large", (("1", "12Gi"),))},
+        {"admit": _plain_pod("two", (("1", "10Gi"), ("1", "10Gi")))},
+    ]
+    return made
+
+
+def _quiet_case(rng: Random, policy: str, *, memories: tuple[int, ...]) -> Json:
+    """A machine of these NUMA nodes (GiB), no devices, nothing static, scope pod."""
+    zones = [
+        {
+            "node_id": number,
+            "memory": size * GI,
+            "hugepages": [],
+            "distances": [],
+            "cores": [
+                {"core_id": 4 * number + n, "thread_ids": [4 * number + n], "socket_id": 0}
+                for n in range(4)
+            ],
+        }
+        for number, size in enumerate(memories)
+    ]
+    _distances(rng, zones)
+    machine = {"numa": zones, "sockets": 1}
+    kubelet = _kubelet(rng, machine)
+    kubelet.update(
+        topologyManagerPolicy=policy,
+        topologyManagerScope="pod",
+        topologyManagerPolicyOptions={},
+        cpuManagerPolicy="none",
+        cpuManagerPolicyOptions={},
+        reservedSystemCPUs="",
+        reservedCPU="",
+        memoryManagerPolicy="None",
+        reservedMemory=[],
+        featureGates={},
+    )
+    numa = {"machine": machine, "kubelet": kubelet, "devices": {}, "prefers": "lowest", "steps": []}
+    return {"objects": [], "numa": numa}
+
+
+def _plain_pod(name: str, sizes: tuple[tuple[str, str], ...]) -> Json:
+    containers = []
+    for number, (cpu, memory) in enumerate(sizes):
+        amounts = {"cpu": cpu, "memory": memory}
+        resources = {"limits": amounts, "requests": dict(amounts)}
+        containers.append({"name": f"c{number}", "resources": resources})
+    metadata = {"name": name, "namespace": "default", "uid": name}
+    return {"metadata": metadata, "spec": {"containers": containers}}
 
 
 # -- pods ------------------------------------------------------------------------------------------
@@ -288,10 +369,10 @@ def _pod_level(rng: Random, spec: Json) -> None:
             own["requests"]["cpu"] = "500m"
         cpu += _millis(own["requests"].get("cpu", "0"))
         memory += _bytes(own["requests"].get("memory", "0"))
-    whole = -(-cpu // 1000) + rng.choice((0, 0, 1, 2))
+    whole = -(-cpu // 1000) + rng.choice((0, 0, 0, 1, 2))
     amounts = {
         "cpu": f"{max(1, whole)}" if chance(rng, 0.95) else f"{max(1, whole)}500m",
-        "memory": str(max(1 << 20, memory + rng.choice((0, 0, 1 << 20, GI)))),
+        "memory": str(max(1 << 20, memory + rng.choice((0, 0, 0, 1 << 20, GI)))),
     }
     spec["resources"] = {"limits": amounts, "requests": dict(amounts)}
     if chance(rng, 0.1):
@@ -334,7 +415,10 @@ def _memory(rng: Random, machine: Json) -> str:
     if chance(rng, 0.01):
         return "1500m"
     return rng.choice(
-        ("64Mi", "512Mi", "1Gi", "1Gi", f"{max(1, zone // 2)}Gi", f"{max(1, zone - 1)}Gi", "10Gi")
+        (
+            *("64Mi", "512Mi", "1Gi", "1Gi"),
+            *(f"{max(1, zone // 2)}Gi", f"{max(1, zone - 2)}Gi", f"{max(1, zone - 1)}Gi", "10Gi"),
+        )
     )
 
 

@@ -16,6 +16,7 @@ from kubectl_gpuadmit.admission import (
     quota,
     resource_lists,
 )
+from kubectl_gpuadmit.cel import dra as cel_dra
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import quantity, versions
@@ -407,3 +408,49 @@ def podsecurity(case: Json) -> Json:
             "audit": [texts[str(asked.audit)]] if str(asked.audit) in texts else [],
         }
     return answer
+
+
+# -- CEL selectors ---------------------------------------------------------------------------------
+
+
+def selectors(case: Json) -> list[Json]:
+    """For each expression: refused, failed, or whether the device matches; ``unknown`` of ours."""
+    asked = case["pod"]
+    made = asked["device"]
+    device = cel_dra.Device(
+        asked["driver"],
+        {name: _attribute(one) for name, one in made.get("attributes", {}).items()},
+        {name: quantity.parse(one["value"]) for name, one in made.get("capacity", {}).items()},
+        allow_multiple=made.get("allowMultipleAllocations", False),
+    )
+    gates = asked["features"] if asked["new"] else {}
+    found: list[Json] = []
+    for expression in asked["expressions"]:
+        compiled = cel_dra.compile(
+            expression,
+            kubernetes=KUBERNETES,
+            list_attributes=gates.get("EnableListTypeAttributes", True),
+            consumable_capacity=gates.get("EnableConsumableCapacity", True),
+            new=asked["new"],
+        )
+        if isinstance(compiled, cel_dra.Problem):
+            found.append({"refused": compiled.message})
+            continue
+        answer = compiled.matches(device)
+        if isinstance(answer, cel_dra.NotEvaluable):
+            found.append({"unknown": answer.why})
+        elif isinstance(answer, cel_dra.RuntimeProblem):
+            found.append({"failed": answer.message, "matches": False})
+        else:
+            found.append({"matches": answer})
+    return found
+
+
+def _attribute(one: Json) -> cel_dra.Attribute:
+    kind, value = next(iter(one.items()))
+    if kind == "version":
+        return cel_dra.Version(value)
+    if kind == "versions":
+        return [cel_dra.Version(text) for text in value]
+    known: cel_dra.Attribute = value
+    return known

@@ -33,6 +33,7 @@ LEAST_WELCOME = {
     "replicas": 0.2,
     "podsecurity": 0.33,
     "dra": 0.33,
+    "cel": 0.33,
     "numa": 0.33,
 }
 """Share of cases in which Kubernetes says yes: a generator of refusals alone proves little."""

@@ -1,0 +1,1 @@
+"""Sizing against what engines measured: ``python -m tests.sizing`` prints the table."""

@@ -201,18 +201,19 @@ def _ours(spec: GpuTopologySpec) -> GpuTopologySpec | None:
     return spec if spec.schema == wire.SCHEMA else None
 
 
+class _Metadata(msgspec.Struct):
+    uid: str = ""
+
+
+class _Owner(msgspec.Struct):
+    metadata: _Metadata
+
+
 def _owner(connection: Connection, node: str) -> str:
     """The Node's UID. Raises Unanswerable (``no-such-node`` where there is no such Node)."""
-
-    class Metadata(msgspec.Struct):
-        uid: str = ""
-
-    class Node(msgspec.Struct):
-        metadata: Metadata
-
     try:
         body = connection.get(f"/api/v1/nodes/{node}").body
-        return msgspec.json.decode(body, type=Node).metadata.uid
+        return msgspec.json.decode(body, type=_Owner).metadata.uid
     except HttpStatus as problem:
         if problem.status == 404:
             raise _no_node(node) from None

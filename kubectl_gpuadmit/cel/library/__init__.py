@@ -5,7 +5,14 @@ from __future__ import annotations
 from functools import cache
 
 from kubectl_gpuadmit.cel.functions import Overload, Table
-from kubectl_gpuadmit.cel.library import collections, quantities, standard, strings
+from kubectl_gpuadmit.cel.library import (
+    collections,
+    formats,
+    network,
+    quantities,
+    standard,
+    strings,
+)
 
 
 @cache
@@ -15,6 +22,8 @@ def everything() -> tuple[Overload, ...]:
         *strings.OVERLOADS,
         *collections.OVERLOADS,
         *quantities.OVERLOADS,
+        *network.OVERLOADS,
+        *formats.OVERLOADS,
     )
 
 

@@ -53,7 +53,7 @@ def _last_index_of(items: list[Any], item: Any) -> int:
     return next((place for place in places if same(items[place], item)), -1)
 
 
-def _includes(target: Any, item: Any) -> bool:
+def includes(target: Any, item: Any) -> bool:
     if isinstance(target, list | tuple):
         return any(same(one, item) for one in target)
     return same(target, item)
@@ -123,7 +123,7 @@ OVERLOADS: list[Overload] = [
     ),
     declare("list<A>::indexOf(A): int", _index_of),
     declare("list<A>::lastIndexOf(A): int", _last_index_of),
-    declare("dyn::includes(dyn): bool", _includes, since=36),
+    declare("dyn::includes(dyn): bool", includes, since=37),
     declare("list<A>::slice(int,int): list<A>", _slice, since=34),
     declare("list<list<A>>::flatten(): list<A>", _flatten, since=34),
     declare("list<dyn>::flatten(int): list<dyn>", _flatten, since=34),

@@ -61,7 +61,7 @@ def _whole(one: Quantity) -> int | None:
     amount = one.amount
     if amount.scale is None or amount.nano % NANO:
         return None
-    if amount.scale < 0 and amount.nano:
+    if amount.scale < 0:
         # an int64 with decimals has no AsInt64, whatever its value
         return None
     value = amount.nano // NANO

@@ -7,9 +7,9 @@ pkg/cel/library/regex.go.
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
+from kubectl_gpuadmit.cel.formats import REFUSALS, clauses
 from kubectl_gpuadmit.cel.functions import Overload, declare
 from kubectl_gpuadmit.cel.library.standard import to_string
 from kubectl_gpuadmit.cel.regex import RegexError, compiled
@@ -113,78 +113,49 @@ def _quote(text: str) -> str:
 
 # -- format ----------------------------------------------------------------------------------------
 
-_CLAUSE = re.compile(r"%(%|(?:\.([0-9]+))?([a-zA-Z]))?")
-
 
 def _format(text: str, args: list[Any]) -> str:
     out: list[str] = []
-    at = place = 0
-    while at < len(text):
-        percent = text.find("%", at)
-        if percent < 0:
-            out.append(text[at:])
-            break
-        out.append(text[at:percent])
-        clause = _CLAUSE.match(text, percent)
-        assert clause
-        if clause[1] is None:
+    place = 0
+    for clause in clauses(text):
+        if clause.verb == "?":
             raise Unsure("a format clause that cannot be read")
-        if clause[1] == "%":
-            out.append("%")
-        else:
-            if place >= len(args):
-                raise Fail(f"index {place} out of range")
-            out.append(_clause(args[place], clause[3], clause[2]))
-            place += 1
-        at = clause.end()
+        if not clause.verb:
+            out.append(clause.text)
+            continue
+        if place >= len(args):
+            raise Fail(f"index {place} out of range")
+        out.append(_clause(args[place], clause.verb, clause.places))
+        place += 1
     return "".join(out)
 
 
-def _clause(value: Any, verb: str, precision: str | None) -> str:
-    places = int(precision) if precision is not None else 6
+def _clause(value: Any, verb: str, places: int | None) -> str:
+    whole = value.__class__ in (int, Uint)
     if verb == "s":
         return _text(value)
-    if verb == "d":
-        if value.__class__ in (int, Uint):
-            return str(int(value))
-        raise _bad("decimal clause can only be used on integers, was given", value)
-    if verb in "fe":
-        if isinstance(value, float) and math.isfinite(value):
-            if verb == "f" and abs(value) < 1000:
-                return f"{value:.{places}f}"
-            raise Unsure("how numbers are grouped by %f and %e")
-        what = "fixed-point" if verb == "f" else "scientific"
-        if isinstance(value, float | str):
-            raise Unsure(f"%{verb} of this value")
-        raise _bad(f"{what} clause can only be used on doubles, was given", value)
-    if verb == "b":
-        if value.__class__ is bool:
-            return "1" if value else "0"
-        if value.__class__ in (int, Uint):
-            return f"{int(value):b}"
-        raise _bad("only integers and bools can be formatted as binary, was given", value)
-    if verb in "xX":
+    if verb in "fe" and isinstance(value, float | str):
+        if verb == "f" and isinstance(value, float) and abs(value) < 1000:
+            return f"{value:.{6 if places is None else places}f}"
+        raise Unsure(f"how %{verb} writes this value")
+    if verb == "b" and value.__class__ is bool:
+        return "1" if value else "0"
+    if verb in "dbo" and whole:
+        return format(int(value), verb)
+    if verb in "xX" and (whole or isinstance(value, str | bytes)):
         digits = _hex(value)
         return digits.upper() if verb == "X" else digits
-    if verb == "o":
-        if value.__class__ in (int, Uint):
-            return f"{int(value):o}"
-        raise _bad("octal clause can only be used on integers, was given", value)
-    raise Fail(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
+    raise _bad(verb, value)
 
 
 def _hex(value: Any) -> str:
-    if value.__class__ in (int, Uint):
-        return f"{int(value):x}"
     if isinstance(value, str):
         return value.encode().hex()
-    if isinstance(value, bytes):
-        return value.hex()
-    raise _bad("only integers, byte buffers, and strings can be formatted as hex, was given", value)
+    return value.hex() if isinstance(value, bytes) else f"{int(value):x}"
 
 
-def _bad(what: str, value: Any) -> Fail:
-    return Fail(f"error during formatting: {what} {type_name(value)}")
+def _bad(verb: str, value: Any) -> Fail:
+    return Fail(f"error during formatting: {REFUSALS[verb]}, was given {type_name(value)}")
 
 
 def _text(value: Any) -> str:
@@ -197,11 +168,7 @@ def _text(value: Any) -> str:
         return value.name
     if isinstance(value, str | bytes | bool | int | float | Timestamp | Duration):
         return to_string(value)
-    raise _bad(
-        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists,"
-        " types, durations, and timestamps, was given",
-        value,
-    )
+    raise _bad("s", value)
 
 
 def _literal(value: Any) -> str:

@@ -186,6 +186,11 @@ class DynamicResources:
         found += [_unknown(text) for text in dict.fromkeys(self._unsure.values())]
         return tuple(found)
 
+    @property
+    def waiting(self) -> tuple[Claim, ...]:
+        """The pod's claims that have no devices yet, without the one for extended resources."""
+        return self._to_allocate()
+
     def _to_allocate(self) -> tuple[Claim, ...]:
         return tuple(claim for claim in self._claims if claim.allocation is None)
 

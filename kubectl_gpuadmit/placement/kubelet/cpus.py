@@ -21,6 +21,8 @@ from kubectl_gpuadmit.placement.kubelet.settings import (
     Settings,
 )
 
+_NO_POOL = "pod rejected, pod has shared init containers but no cpus available for them"
+
 
 class SmtAlignment(AllocationFailed):
     """Whole cores are demanded and cannot be had. Its type is the reason of the failed pod."""
@@ -187,7 +189,7 @@ class StaticCpus:
             wanted = pod.exclusive_cpus(container, pod_level=True)
             if container.kind == "init":
                 if wanted == 0 and lasting >= total:
-                    return "pod rejected, pod has shared init containers but no cpus available for them"
+                    return _NO_POOL
             elif wanted == 0:
                 shared = True
             else:

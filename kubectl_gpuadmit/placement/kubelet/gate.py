@@ -165,6 +165,8 @@ class Gate:
             try:
                 self.devices.allocate(pod, container, affinity[0])
             except AllocationFailed as failed:
+                # which of its other devices the container keeps is chance
+                self.devices.unsure = self.devices.unsure or len(container.limits) > 1
                 return Outcome(True, start=str(failed))
         return Outcome(True)
 

@@ -207,7 +207,8 @@ class StaticMemory:
                     _Block(nodes, size, name) for name, size in own.items() if size > 0
                 ]
                 for name, size in own.items():
-                    pool[name] = pool.get(name, 0) - size
+                    # unsigned in the kubelet: what the pod's own amounts do not name ends huge
+                    pool[name] = (pool.get(name, 0) - size) % (1 << 64)
         shared = [_Block(nodes, size, name) for name, size in pool.items() if size > 0]
         self._of_pods[pod.uid] = [_Block(nodes, size, name) for name, size in wanted.items()]
         for block in self._of_pods[pod.uid]:
@@ -305,7 +306,13 @@ class StaticMemory:
 
     def _pool_problem(self, pod: PodAsk) -> str:
         """Why containers without memory of their own would have none at all, '' where they have."""
-        total = pod.pod_pinned(pod_level=True)
+        try:
+            return self._pool_left(pod, pod.pod_pinned(pod_level=True))
+        except Fractional:
+            return _NOT_WHOLE
+
+    @staticmethod
+    def _pool_left(pod: PodAsk, total: Mapping[str, int]) -> str:
         lasting: dict[str, int] = {}
         shared = False
         for container in pod.containers:

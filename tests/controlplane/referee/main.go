@@ -33,10 +33,10 @@ type question struct {
 	Pod     json.RawMessage   `json:"pod"`
 	// Count asks admission how many pods like this one are let in one after another.
 	Count int `json:"count"`
-	// Plugins names admission plugins that are on besides the default ones.
-	Plugins []string `json:"plugins"`
 	// Numa is the machine, kubelet and sequence of pods of the question "numa".
 	Numa json.RawMessage `json:"numa"`
+	// Plugins names admission plugins that are on besides the default ones.
+	Plugins []string `json:"plugins"`
 }
 
 // casus is one question after decoding: the world it speaks of and the pod that asks.
@@ -45,9 +45,9 @@ type casus struct {
 	raw   json.RawMessage
 	pod   *v1.Pod
 	count int
+	numa  json.RawMessage
 	// plugins are admission plugins that are on besides the default ones.
 	plugins []string
-	numa    json.RawMessage
 
 	scheduler *scheduler
 }
@@ -117,7 +117,7 @@ func answer(line []byte) (result map[string]any) {
 		result["error"] = err.Error()
 		return result
 	}
-	c := &casus{world: world, raw: q.Pod, count: q.Count, plugins: q.Plugins, numa: q.Numa}
+	c := &casus{world: world, raw: q.Pod, count: q.Count, numa: q.Numa, plugins: q.Plugins}
 	defer func() {
 		if c.scheduler != nil {
 			c.scheduler.close()

@@ -1,0 +1,349 @@
+"""Whether the models that a pod serves fit the devices that placement could give it.
+
+Puts together what was recognised, what is known of the model and what the nodes have; the envelope
+judges each kind of devices. Nothing here chooses a level or words for a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, structs
+
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube import gpus as gpulib
+from kubectl_gpuadmit.kube import quantity
+from kubectl_gpuadmit.kube.objects import ConfigMap, Pod
+from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
+from kubectl_gpuadmit.sizing import devices as devicelib
+from kubectl_gpuadmit.sizing.devices import Devices
+from kubectl_gpuadmit.sizing.recognise import Recognised, Recognition, recognised
+from kubectl_gpuadmit.sizing.registry import Facts, Models, look_up
+from kubectl_gpuadmit.sizing.serving import Serving
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.sizing.envelope import Envelope
+
+GIB = 1 << 30
+
+Fits = Literal["fits", "exceeds", "unknown"]
+
+
+class Load(Struct, frozen=True):
+    """What a service has to bear: so many requests of that many tokens at once; 0: nothing said."""
+
+    concurrency: int = 0
+    context: int = 0
+
+
+class OnDevices(Struct, frozen=True, kw_only=True):
+    """One engine on one kind of devices."""
+
+    devices: Devices
+    fits: Fits
+    envelope: Envelope | None = None
+    need_gib: float | None = None
+    """A GPU, where only a registry's figure is known, or only the weights are certain."""
+    by_weights: bool = False
+    """``need_gib`` is of the weights alone: nobody knows the engine."""
+    unknown: tuple[str, ...] = ()
+
+
+class EngineFit(Struct, frozen=True, kw_only=True):
+    """One engine of a pod."""
+
+    recognised: Recognised
+    facts: Facts | None
+    missing: tuple[str, ...] = ()
+    """Why nothing could be judged at all."""
+    on: tuple[OnDevices, ...] = ()
+    gpus: int = 0
+    """GPUs of one replica that its pods hold together."""
+    pods: int = 1
+    """Pods that one replica spans."""
+
+    def standing(self, nodes: frozenset[str] = frozenset()) -> Fits:
+        """The gravest answer on these nodes; without them over all kinds of devices that could be
+        chosen: it exceeds where none is enough, and fits where one is."""
+        there = [one.fits for one in self.on if nodes & frozenset(one.devices.nodes)]
+        if there:
+            return "exceeds" if "exceeds" in there else "unknown" if "unknown" in there else "fits"
+        answers = {one.fits for one in self.on}
+        if "fits" in answers:
+            return "fits"
+        return "exceeds" if answers == {"exceeds"} else "unknown"
+
+
+class PodFit(Struct, frozen=True, kw_only=True):
+    """All engines of one pod group; none: it serves no model."""
+
+    engines: tuple[EngineFit, ...] = ()
+    why: str = ""
+    """Where there is no engine: what the pod runs instead, in a sentence."""
+    certain: bool = True
+    """Where there is no engine: whether it is certain that no model is served."""
+
+    def standing(self, nodes: frozenset[str] = frozenset()) -> Fits | Literal["not-a-model"]:
+        """The gravest of its engines' answers."""
+        if not self.engines:
+            return "not-a-model" if self.certain else "unknown"
+        answers = [engine.standing(nodes) for engine in self.engines]
+        return "exceeds" if "exceeds" in answers else "unknown" if "unknown" in answers else "fits"
+
+
+NOT_A_MODEL = PodFit()
+
+_MEMO: dict[tuple[int, ...], tuple[tuple[Any, ...], PodFit]] = {}
+_MEMO_SIZE = 64
+"""Several rules ask about the pod in hand: the last few answers, by identity."""
+
+
+def fit(
+    workload: Workload,
+    group: PodGroup,
+    pod: Pod,
+    cluster: Cluster,
+    models: Models,
+    want: Load,
+    *,
+    patterns: tuple[str, ...] = gpulib.DEFAULT,
+) -> PodFit:
+    """The answer for one pod group. ``pod`` is the group's as it would be stored."""
+    if not gpulib.pod_gpus(pod, patterns) and not pod.spec.resourceClaims:
+        return NOT_A_MODEL
+    parts = (workload, group.template, cluster.static_memo, models)
+    key = (*map(id, parts), want.concurrency, want.context)
+    known = _MEMO.get(key)
+    if known is not None and all(a is b for a, b in zip(known[0], parts, strict=True)):
+        return known[1]
+    found = _fit(workload, group, pod, cluster, models, want)
+    if len(_MEMO) >= _MEMO_SIZE:
+        _MEMO.clear()
+    _MEMO[key] = (parts, found)
+    return found
+
+
+def of_group(workload: Workload, group: PodGroup, cluster: Cluster, models: Models) -> Recognition:
+    """What one group's template starts."""
+    namespace = workload.ref.namespace
+
+    def config(name: str) -> Mapping[str, str] | str:
+        found = cluster.get("ConfigMap", namespace, name)
+        if isinstance(found, ConfigMap):
+            if found.data is None:  # a snapshot keeps none
+                return f"ConfigMap {namespace}/{name}: its data are not in the source"
+            return found.data
+        return f"ConfigMap {namespace}/{name}: not in the source"
+
+    return recognised(
+        workload.manifest,
+        workload.ref.kind,
+        group.role,
+        group.template,
+        naming=models.naming,
+        config=config,
+    )
+
+
+def _fit(
+    workload: Workload,
+    group: PodGroup,
+    pod: Pod,
+    cluster: Cluster,
+    models: Models,
+    want: Load,
+) -> PodFit:
+    found = of_group(workload, group, cluster, models)
+    engines: list[EngineFit] = []
+    for one in found.found:
+        leader = _leader(workload, group, cluster, models) if one.follows else one
+        if leader is None:
+            why = f"container {one.container} joins an engine of another pod, and none is found"
+            engines.append(EngineFit(recognised=one, facts=None, missing=(why,)))
+        else:
+            shown = structs.replace(leader, container=one.container, pointer=one.pointer)
+            if one.follows:
+                shown = structs.replace(shown, gpus=one.gpus, follows=True)
+            engines.append(_engine(workload, group, pod, cluster, models, shown, want))
+    return PodFit(engines=tuple(engines), why=found.why, certain=found.certain)
+
+
+def _leader(
+    workload: Workload, group: PodGroup, cluster: Cluster, models: Models
+) -> Recognised | None:
+    """The engine of another group that a worker's pods belong to."""
+    for other in workload.groups:
+        if other.role == group.role:
+            continue
+        for one in of_group(workload, other, cluster, models).found:
+            if not one.follows:
+                return one
+    return None
+
+
+def _engine(
+    workload: Workload,
+    group: PodGroup,
+    pod: Pod,
+    cluster: Cluster,
+    models: Models,
+    one: Recognised,
+    want: Load,
+) -> EngineFit:
+    if not one.known:
+        missing = one.missing or (f"the model that container {one.container} loads",)
+        return EngineFit(recognised=one, facts=None, missing=missing)
+    facts = look_up(models, one.model)
+    if isinstance(facts, str):
+        return EngineFit(recognised=one, facts=None, missing=(facts, *one.missing))
+    resource, count = _resource(group, pod, one)
+    if not resource:
+        why = "memory of the devices that its resource claims allocate: not judged by this version"
+        return EngineFit(recognised=one, facts=facts, missing=(why,))
+    pods = _pods_of_a_replica(workload, group, one)
+    kinds = devicelib.candidates(cluster, pod, resource, count)
+    if not cluster.knows("Node"):
+        named = devicelib.pinned(pod, resource, count)
+        if named is None:
+            why = f"memory of {resource}: no Node objects given, and no selector names a product"
+            return EngineFit(recognised=one, facts=facts, missing=(why,))
+        kinds = (named,)
+    if not kinds:
+        why = f"memory of {resource}: no node that the pod may use has {count} of it"
+        return EngineFit(recognised=one, facts=facts, missing=(why,))
+    on = tuple(on_devices(facts, one, kind, pod, want) for kind in kinds)
+    return EngineFit(recognised=one, facts=facts, on=on, gpus=count * pods, pods=pods)
+
+
+def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Load) -> OnDevices:
+    """One engine on one kind of devices."""
+    if kind.mib is None:
+        product = f" of {kind.product}" if kind.product else ""
+        where = kind.nodes[0] if kind.nodes else "the nodes"
+        why = f"GPU memory{product} on {where}: no label nvidia.com/gpu.memory"
+        return OnDevices(devices=kind, fits="unknown", unknown=(why,))
+    if facts.architecture is None:
+        return _by_figure(facts, one, kind)
+    if one.serving.engine == "unknown":
+        return _by_weights(facts, one, kind)
+    from kubectl_gpuadmit.sizing.envelope import Want, envelope  # only where a model is known
+
+    found = envelope(
+        facts.architecture,
+        one.serving,
+        device_mib=kind.mib,
+        free_mib=kind.free_mib,
+        product=kind.product,
+        checkpoint=facts.checkpoint,
+        want=Want(concurrency=want.concurrency or None, context=want.context or None),
+        shm_bytes=shared_memory(pod, one.pointer),
+    )
+    told = tuple(f"{m} (container {one.container})" for m in found.unknown)
+    return OnDevices(devices=kind, fits=found.fits, envelope=found, unknown=told)
+
+
+def _by_weights(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
+    """Of an engine that nobody knows one thing is certain: weights that do not fit all of its GPUs
+    together fit in no way."""
+    assert facts.architecture is not None
+    from kubectl_gpuadmit.sizing.envelope import envelope
+
+    shards = max(kind.count, 1)
+    found = envelope(
+        facts.architecture,
+        Serving(engine="llama.cpp"),
+        device_mib=kind.mib,
+        checkpoint=facts.checkpoint,
+    )
+    weights = found.weights
+    usable = (kind.usable_mib or 0) * (1 << 20)
+    if weights is not None and weights.low / shards > usable:
+        need = weights.low / shards / GIB
+        return OnDevices(devices=kind, fits="exceeds", need_gib=need, by_weights=True)
+    why = f"which engine container {one.container} runs, and how it divides the model"
+    return OnDevices(devices=kind, fits="unknown", unknown=found.unknown or (why,))
+
+
+def _by_figure(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
+    """A registry's figure is for one replica in all: it is divided only where the engine shards."""
+    assert facts.memory_gib is not None
+    need = facts.memory_gib / max(one.serving.world_size, 1)
+    usable = kind.usable_mib or 0
+    fits: Fits = "fits" if need * 1024 <= usable else "exceeds"
+    return OnDevices(devices=kind, fits=fits, need_gib=need)
+
+
+def _resource(group: PodGroup, pod: Pod, one: Recognised) -> tuple[str, int]:
+    """The GPU resource of the engine's container, and how many of it; the pod's own where the
+    container names none (annotations)."""
+    container = _at(group.template, one.pointer)
+    resources = container.get("resources") if isinstance(container, dict) else None
+    asked: dict[str, int] = {}
+    for part in ("requests", "limits"):
+        amounts = resources.get(part) if isinstance(resources, dict) else None
+        for name, amount in (amounts or {}).items() if isinstance(amounts, dict) else ():
+            meaning = gpulib.means(name) if isinstance(name, str) else None
+            if meaning is not None and meaning.counts_devices and gpulib.is_gpu(name):
+                try:
+                    asked[name] = quantity.value(amount)
+                except (quantity.QuantityError, TypeError):
+                    continue
+    asked = {name: amount for name, amount in asked.items() if amount}
+    if not asked:
+        asked = {
+            name: amount
+            for name, amount in gpulib.pod_gpus(pod).items()
+            if (m := gpulib.means(name)) is not None and m.counts_devices
+        }
+        if not asked and gpulib.ANNOTATED_FRACTION in gpulib.pod_gpus(pod):
+            asked = {"nvidia.com/gpu": gpulib.pod_gpus(pod)[gpulib.ANNOTATED_FRACTION]}
+    return next(iter(sorted(asked.items())), ("", 0))
+
+
+def _at(template: Mapping[str, Any], pointer: str) -> Any:
+    found: Any = template
+    for step in pointer.split("/")[1:]:
+        if isinstance(found, dict):
+            found = found.get(step)
+        elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
+            found = found[int(step)]
+        else:
+            return None
+    return found
+
+
+def _pods_of_a_replica(workload: Workload, group: PodGroup, one: Recognised) -> int:
+    """Pods that hold one engine together: as many as its GPUs need, where the kind makes groups."""
+    world = one.serving.world_size
+    if not one.gpus or world <= one.gpus:
+        return 1
+    spans = workload.gang or len(workload.groups) > 1 or one.follows
+    nodes = next((g.value for g in reversed(one.given) if g.field == "nodes"), None)
+    if not spans and not (isinstance(nodes, int) and nodes > 1):
+        return 1
+    return -(-world // one.gpus)
+
+
+def shared_memory(pod: Pod, pointer: str) -> int | None:
+    """Bytes of ``/dev/shm`` in one container: 64 MiB by the runtime, or what its volume bounds;
+    None where nothing bounds it (the node's memory, or the pod's limit)."""
+    if pod.spec.hostIPC:
+        return None
+    field, _, index = pointer.rpartition("/")
+    listed = pod.spec.initContainers if field.endswith("initContainers") else pod.spec.containers
+    number = int(index) if index.isdecimal() else 0
+    if not listed or number >= len(listed):
+        return None
+    volumes = {volume.name: volume for volume in pod.spec.volumes or ()}
+    for mount in listed[number].volumeMounts or ():
+        if mount.mountPath.rstrip("/") in ("/dev/shm", "/dev"):
+            volume = volumes.get(mount.name)
+            limit = volume.emptyDir.sizeLimit if volume and volume.emptyDir else None
+            if limit is None:
+                return None
+            try:
+                return quantity.value(limit)
+            except quantity.QuantityError:
+                return None
+    return 64 << 20
