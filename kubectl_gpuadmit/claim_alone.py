@@ -126,6 +126,7 @@ def about(lone: Lone, verdict: Verdict) -> Verdict:
         location=lone.location,
         pods=0,
         gpus={},
+        running="not-a-model",
         groups=(),
         places=(),
         patch=(),

@@ -70,9 +70,13 @@ EVERYTHING = (
 
 
 def needs(
-    workloads: Iterable[Workload], policy: Policy, rules: Mapping[str, Rule]
+    workloads: Iterable[Workload],
+    policy: Policy,
+    rules: Mapping[str, Rule],
+    *,
+    beside: Iterable[str] = (),
 ) -> tuple[Need, ...]:
-    """What judging ``workloads`` reads, in a fixed order.
+    """What judging ``workloads`` reads, in a fixed order. ``beside``: other kinds of the input.
 
     Always: nodes and the pods on them, what admission looks at in the workloads' namespaces, what
     preemption weighs. Volumes, claims, runtime classes and controllers only where a pod or rule
@@ -109,7 +113,8 @@ def needs(
         ]
     if any(pod.spec.resourceClaims for pod in pods):
         found.append(Need("ResourceClaimTemplate", homes))
-    if any(pod.spec.resourceClaims or _may_get_devices(pod) for pod in pods):
+    alone = not {"ResourceClaim", "ResourceClaimTemplate"}.isdisjoint(beside)
+    if alone or any(pod.spec.resourceClaims or _may_get_devices(pod) for pod in pods):
         found += [Need("ResourceClaim"), Need("ResourceSlice"), Need("DeviceTaintRule")]
     if any(map(_takes_part_in_alignment, pods)):
         found += ALIGNMENT

@@ -177,7 +177,12 @@ def _round(session: _Session, progress: Progress) -> Round:
     homes = {one.ref.namespace for one in workloads} | {session.namespace}
     facts = read_cluster(
         session.connection,
-        needs(workloads, session.policy, REGISTRY),
+        needs(
+            workloads,
+            session.policy,
+            REGISTRY,
+            beside={str(document.data.get("kind")) for document in readable},
+        ),
         homes=homes,
         own=[] if objects else [one.ref for one in workloads],
         stored=[decode_object(document) for document in readable] if objects else (),
