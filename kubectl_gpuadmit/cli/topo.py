@@ -48,6 +48,9 @@ FromSmi = Annotated[
 Diff = Annotated[
     str, typer.Option("--diff", metavar="PATH", help="What changed since this other snapshot.")
 ]
+Claims = Annotated[
+    bool, typer.Option("--claims", help="Who keeps each DRA claim and its devices, what leaked.")
+]
 Details = Annotated[
     bool, typer.Option("-v", "--nodes", help="Unfold: every alert and every node's matrix.")
 ]
@@ -68,6 +71,7 @@ def topo(
     form: Form = Output.table,
     from_smi: FromSmi = "",
     diff: Diff = "",
+    claims: Claims = False,
     details: Details = False,
     namespace: Namespace = "",
     watch: Watch = False,
@@ -91,6 +95,8 @@ def topo(
     where = {"now": now, "context": context, "kubeconfig": kubeconfig}
     if pods:
         return _lineage(pods, namespace, snapshot, rules, form, where)
+    if claims:
+        return _claims(names, namespace, snapshot, form, where)
     while True:
         found = _overview(snapshot, rules, names, where)
         _known(names, found)
@@ -134,6 +140,37 @@ def _overview(path: str, policy: Policy, names: list[str], where: dict[str, str]
         only=frozenset(names),
         assumed=taken.assumed,
     )
+
+
+def _claims(
+    names: list[str], namespace: str, path: str, form: Output, where: dict[str, str]
+) -> int:
+    """``names``: claims; empty for all of the namespace, or of all namespaces."""
+    from kubectl_gpuadmit.cli.sources import cluster_of
+    from kubectl_gpuadmit.devices.ownership import of_cluster
+    from kubectl_gpuadmit.render import ownership
+    from kubectl_gpuadmit.render.topology import data
+
+    taken = cluster_of(path, **where)
+    if not taken.cluster.knows("ResourceClaim"):
+        raise NothingChecked(
+            "no-claims-known",
+            "the source does not hold ResourceClaims",
+            hint="kubectl get resourceclaims -A -o yaml",
+        )
+    owned = tuple(
+        one
+        for one in of_cluster(taken.cluster)
+        if namespace in ("", one.claim.split("/")[0])
+        and (not names or one.claim.split("/")[1] in names or one.claim in names)
+    )
+    if form is Output.json:
+        lines: list[Any] = ownership.document(owned)
+        streams.write_data(data.written({"schemaVersion": data.SCHEMA_VERSION, "claims": lines}))
+    else:
+        width, ascii = streams.width(), streams.in_ascii()
+        streams.write_text(ownership.text(owned, width=width, ascii=ascii))
+    return EXIT_CLEAR
 
 
 def _known(names: list[str], found: Overview) -> None:
