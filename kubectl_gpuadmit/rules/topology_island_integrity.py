@@ -104,11 +104,11 @@ def _joined(one: Landing, size: int) -> int | str:
     assert one.map is not None and one.now is not None
     found = standing.joined(one.map, one.now, size)
     if found is None:
-        return f"NVLink of node {one.name}: {one.rests_on} do not tell"
+        return f"NVLink of node {one.name}: not told by {one.rests_on}"
     sure, likely = found
     if sure == likely:
         return sure
-    return sure or f"which GPUs of node {one.name} are free: {one.rests_on} do not tell"
+    return sure or f"which GPUs of node {one.name} are free: not told by {one.rests_on}"
 
 
 def _never(

@@ -47,7 +47,7 @@ def topology_residue(
         if now is None or found is None or found.stale:
             unknown.append(one.unknown)
         elif any(gpu.residue_mib is None for gpu in found.gpus if gpu.index in now.free):
-            unknown.append(f"memory in use on node {one.name}: {one.rests_on} do not tell")
+            unknown.append(f"memory in use on node {one.name}: not told by {one.rests_on}")
         elif now.unfree and now.free_count < count:
             bad.append(one)
         else:

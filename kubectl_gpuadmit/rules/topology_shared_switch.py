@@ -86,9 +86,9 @@ def _shared(
         return one.unknown
     assert one.map is not None and one.now is not None
     if any(gpu.pcie_switch is None for gpu in one.map.gpus):
-        return f"PCIe switches of node {one.name}: {one.rests_on} do not tell"
+        return f"PCIe switches of node {one.name}: not told by {one.rests_on}"
     if loose:
-        return f"which GPUs {loose} holds on node {one.name}: {one.rests_on} do not tell"
+        return f"which GPUs {loose} holds on node {one.name}: not told by {one.rests_on}"
     switch = {gpu.index: gpu.pcie_switch or f"GPU {gpu.index}" for gpu in one.map.gpus}
     size = Counter(switch.values())
     taken = Counter(switch[index] for index in one.now.held)

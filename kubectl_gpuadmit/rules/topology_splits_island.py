@@ -84,10 +84,10 @@ def _split(one: Landing, policy: Policy, inference: tuple[str, ...]) -> Evidence
     assert one.map is not None and one.now is not None
     found = islands.islands(one.map)
     if found is None:
-        return f"NVLink of node {one.name}: {one.rests_on} do not tell"
+        return f"NVLink of node {one.name}: not told by {one.rests_on}"
     joined = [island.gpus for island in found if len(island.gpus) > 1]
     if loose and len(joined) > 1:
-        return f"which GPUs {loose} holds on node {one.name}: {one.rests_on} do not tell"
+        return f"which GPUs {loose} holds on node {one.name}: not told by {one.rests_on}"
     for gpus in joined:
         theirs = [held[index] for index in gpus if index in held]
         free = [index for index in gpus if index in one.now.free]
