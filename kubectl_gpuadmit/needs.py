@@ -120,6 +120,10 @@ def needs(
     asked = [rule for rule in rules.values() if _is_on(rule, policy, homes)]
     if any(rule.family == "ephemeral" for rule in asked):
         found.append(Need("Job"))
+    if any(rule.family == "topology" for rule in asked):
+        have = {need.kind for need in found}
+        wanted = (Need("GpuTopology", optional=True), Need("ResourceSlice", optional=True))
+        found += [need for need in wanted if need.kind not in have]
     found += _config_maps(listed, policy)
     there = {need.kind for need in found}
     found += [
