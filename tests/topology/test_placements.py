@@ -98,8 +98,7 @@ def regular(draw: st.DrawFn) -> NodeMap:
     apart = draw(st.sampled_from(("SYS", "NODE")))
     rows = [
         " ".join(
-            "X" if a == b else "NV12" if a // island == b // island else apart
-            for b in range(count)
+            "X" if a == b else "NV12" if a // island == b // island else apart for b in range(count)
         )
         for a in range(count)
     ]
