@@ -104,7 +104,7 @@ class Builder:
     def kubelet(self, entry: Data | None, pointer: str) -> PoolKubelet | None:
         if entry is None:
             return None
-        texts = {  # YAML takes the bare words for booleans, KubeletConfiguration has texts
+        texts: Data = {  # YAML takes the bare words for booleans, KubeletConfiguration has texts
             key: {name: str(value).lower() for name, value in entry[key].items()}
             for key in ("topologyManagerPolicyOptions", "cpuManagerPolicyOptions")
             if key in entry
