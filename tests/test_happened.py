@@ -196,7 +196,7 @@ def test_a_job_is_suspended_and_not_scaled() -> None:
     ref = Ref("batch/v1", "Job", "team-a", "sweep")
     (finding,) = runaway(failed(4, "UnexpectedAdmissionError", "n-0"), ref)
     assert finding.evidence[1].observed == (
-        "kubectl -n team-a patch job/sweep --type=merge -p '{\"spec\":{\"suspend\":true}}'"
+        'kubectl -n team-a patch job/sweep --type=merge -p \'{"spec":{"suspend":true}}\''
     )
 
 
