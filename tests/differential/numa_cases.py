@@ -47,7 +47,7 @@ def case(rng: Random) -> Json:
             "machine": machine,
             "kubelet": kubelet,
             "devices": devices,
-            "prefers": "lowest" if chance(rng, 0.95) else "",
+            "prefers": "lowest" if chance(rng, 0.97) else "",
             "steps": steps,
         },
     }
