@@ -431,6 +431,7 @@ def _place(
             decided_by=workload.queue,
             ttl_annotations=terms.policy.ttl_annotations,
             kubernetes=terms.kubernetes,
+            policy=terms.policy,
         )
     return place(
         cluster,
