@@ -6,13 +6,17 @@ live in namespaces, which.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.workloads import Workload
-from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.placement.kubelet import asks
+from kubectl_gpuadmit.policy import Policy, serving
 from kubectl_gpuadmit.rule import Rule
 
 ADMISSION_CONFIGURATION = (
@@ -35,7 +39,16 @@ class Need(Struct, frozen=True):
     namespaces: tuple[str, ...] | None = None
     fields: str = ""
     """A field selector."""
+    optional: bool = False
+    """Most clusters have none, and nobody misses it: where it is refused, nothing is said."""
 
+
+ALIGNMENT = (
+    Need("GpuTopology", optional=True),
+    Need("NodeResourceTopology", optional=True),
+    Need("KubeletConfiguration", optional=True),
+)
+"""Who knows NUMA nodes, and what kubelets make of them."""
 
 EVERYTHING = (
     Need("Pod", fields=LIVING_PODS),
@@ -50,6 +63,7 @@ EVERYTHING = (
             *ADMISSION_CONFIGURATION,
         )
     ),
+    *ALIGNMENT,
 )
 """What any question may need: for a snapshot."""
 
@@ -99,11 +113,14 @@ def needs(
             Need("ResourceSlice"),
             Need("DeviceTaintRule"),
         ]
+    if any(map(_takes_part_in_alignment, pods)):
+        found += ALIGNMENT
     if any(one.ref.kind == "TrainJob" for one in listed):
         found += [Need("TrainingRuntime", homes), Need("ClusterTrainingRuntime")]
     asked = [rule for rule in rules.values() if _is_on(rule, policy, homes)]
     if any(rule.family == "ephemeral" for rule in asked):
         found.append(Need("Job"))
+    found += _config_maps(listed, policy)
     there = {need.kind for need in found}
     found += [
         Need(kind)
@@ -113,8 +130,47 @@ def needs(
     return tuple(found)
 
 
+def _config_maps(workloads: Iterable[Workload], policy: Policy) -> list[Need]:
+    """ConfigMaps that GPU pods take arguments from, each by name: no others are read."""
+    names: dict[tuple[str, str], None] = {}
+    for one in workloads:
+        for group in one.groups:
+            if serving.may_serve(group.pod, policy):
+                home = one.ref.namespace or "default"
+                names.update(((home, name), None) for name in _referred(group.template.get("spec")))
+    return [
+        Need("ConfigMap", (home,), fields=f"metadata.name={name}") for home, name in sorted(names)
+    ]
+
+
+def _referred(data: Any) -> Iterator[str]:
+    """Names of ConfigMaps that a pod spec mounts or takes variables from."""
+    if isinstance(data, list):
+        for item in data:
+            yield from _referred(item)
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            if key in ("configMap", "configMapRef", "configMapKeyRef") and isinstance(value, dict):
+                if isinstance(value.get("name"), str):
+                    yield value["name"]
+            else:
+                yield from _referred(value)
+
+
 def _has_volumes(pod: Pod) -> bool:
     return any(v.persistentVolumeClaim or v.ephemeral for v in pod.spec.volumes or ())
+
+
+def _takes_part_in_alignment(pod: Pod) -> bool:
+    """Several devices, or CPUs of its own: only then a kubelet may refuse what the scheduler let
+    through often enough to ask every kubelet about it."""
+    try:
+        ask = asks.of(pod)
+    except quantity.QuantityError:
+        return False
+    devices = sum(n for name, n in ask.pod_devices().items() if is_extended(name))
+    pinned = ask.guaranteed and any(container.whole_cpus for container in ask.containers)
+    return devices > 1 or (devices > 0 and pinned)
 
 
 def _is_on(rule: Rule, policy: Policy, homes: Iterable[str]) -> bool:

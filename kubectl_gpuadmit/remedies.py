@@ -21,11 +21,17 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import GpuAdmitError
 from kubectl_gpuadmit.judge import State, judge
 from kubectl_gpuadmit.kube.workloads import Workload, expand
+from kubectl_gpuadmit.policy import serving
 from kubectl_gpuadmit.proposals import Case, Proposal
 from kubectl_gpuadmit.verdict import Outcome, Remedy, Skipped, Verdict
 
 ENOUGH = 3
 """Remedies to show: more are read by nobody at 2:47."""
+
+
+LOOKS = 1_000
+"""Changes of a model's start that are looked at, whether any devices would be enough: that is cheap
+beside a try, which places the pods too."""
 
 
 class Budget(Struct):
@@ -45,7 +51,16 @@ class Budget(Struct):
 
 def wanted(verdict: Verdict) -> bool:
     """True where a change could help: refused, or with no node now."""
-    return verdict.admission == "denied" or verdict.placement in ("never", "waits")
+    return (
+        verdict.admission == "denied" or verdict.placement in ("never", "waits") or too_big(verdict)
+    )
+
+
+def too_big(verdict: Verdict) -> bool:
+    """The model does not fit, and somebody wants to know."""
+    return verdict.running == "exceeds" and any(
+        f.reason.startswith("model/") and f.level in ("warn", "deny") for f in verdict.findings
+    )
 
 
 def search(
@@ -63,12 +78,17 @@ def search(
     candidates = _distinct(case, proposals.for_verdict(case))
     found: list[tuple[list[Proposal], Remedy]] = []
     tries = min(budget.per_workload, budget.left)
+    looks = LOOKS
     for chosen in _combinations(candidates):
-        if tries == 0 or len(found) == ENOUGH:
+        if tries == 0 or looks == 0 or len(found) == ENOUGH:
             break
         parts = [candidates[index] for index in chosen]
         if not _compatible(parts) or any(_is_larger(parts, done) for done, _ in found):
             continue
+        if too_big(case.verdict):
+            looks -= 1
+            if _runs_nowhere(case, parts, namespace):
+                continue
         tries -= 1
         budget.left -= 1
         renewed = _renewed(case, parts, namespace)
@@ -114,8 +134,26 @@ def _try(case: Case, parts: list[Proposal], namespace: str) -> Outcome | None:
         return None
     verdict, _ = judge(changed, state, case.terms)
     # Where facts are missing the change may help all the same: the outcome says what is unknown.
-    refused = verdict.admission == "denied"
-    return verdict.outcome if not refused and verdict.placement == "fits" else None
+    if verdict.admission == "denied" or verdict.placement != "fits":
+        return None
+    if verdict.running == "exceeds" or (too_big(case.verdict) and verdict.running != "fits"):
+        return None  # a smaller group of GPUs may admit and place what cannot run
+    return verdict.outcome
+
+
+def _runs_nowhere(case: Case, parts: list[Proposal], namespace: str) -> bool:
+    """True where the changed pods would still serve a model that no devices are enough for."""
+    if not any(part.patch for part in parts):
+        return True  # the cluster's other changes give no GPU more memory
+    changed = _expanded(case, parts, namespace, case.before)
+    if changed is None:
+        return True
+    policy, cluster = case.terms.policy, case.before.cluster
+    return any(
+        serving.pod_fit(changed, group, group.pod, cluster, policy).standing() == "exceeds"
+        for group in changed.groups
+        if group.count and serving.may_serve(group.pod, policy)
+    )
 
 
 def _expanded(case: Case, parts: list[Proposal], namespace: str, state: State) -> Workload | None:
@@ -161,9 +199,15 @@ def _combinations(candidates: list[Proposal]) -> Iterator[tuple[int, ...]]:
 
 
 def _compatible(parts: list[Proposal]) -> bool:
-    """No two answers to the same question, no two changes of the same place."""
+    """No two answers to the same question, no two changes of the same place; words that are put
+    into a list push those behind them on."""
     topics = [part.topic for part in parts]
-    paths = [str(op["path"]) for part in parts for op in part.patch]
+    paths = [
+        str(op["path"])
+        for part in parts
+        for op in part.patch
+        if not (op["op"] == "add" and str(op["path"]).rpartition("/")[2].isdecimal())
+    ]
     return len(set(topics)) == len(topics) and len(set(paths)) == len(paths)
 
 

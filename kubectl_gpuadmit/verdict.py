@@ -66,10 +66,21 @@ class Unknown(Struct, frozen=True):
     stage: Literal["admission", "placement", "running"] = "admission"
 
 
+class ObjectEvent(Struct, frozen=True):
+    """A Kubernetes Event that says why an object was changed; whoever changes it sends it."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    """In CamelCase, as Events have it."""
+    message: str
+    """At most 1,024 bytes, as the API server takes it."""
+
+
 class Mutation(Struct, frozen=True):
     """A change that a mutating rule makes, as RFC 6902 operations against the pod template.
 
-    Paths start at the template: ``/metadata/labels/x``, ``/spec/nodeSelector``.
+    Paths start at the template: ``/metadata/labels/x``, ``/spec/nodeSelector``; with ``of`` set to
+    ``object`` at the workload's own root: ``/spec/replicas``.
     """
 
     ops: tuple[dict[str, Any], ...]
@@ -79,6 +90,8 @@ class Mutation(Struct, frozen=True):
     """``audit`` and ``warn`` mutations are reported, not applied."""
     at: str = ""
     """RFC 6901 pointer to the template in the manifest (``/spec/template``), '' for a Pod."""
+    of: Literal["template", "object"] = "template"
+    event: ObjectEvent | None = None
     before: dict[str, Any] = {}
     """Path of an op -> the value that it replaces or removes, so that a diff can show it."""
 
@@ -161,6 +174,56 @@ class Group(Struct, frozen=True):
     pods: int
     gpus: dict[str, int]
     """GPU resource name -> number for each pod."""
+    claims: int = 0
+    """Entries of each pod's ``spec.resourceClaims``."""
+
+
+class ServedOn(Struct, frozen=True):
+    """One model on one kind of devices that placement could give; sizes are GiB a GPU, null where
+    nobody knows them."""
+
+    product: str
+    resource: str
+    nodes: int
+    """How many nodes have such devices."""
+    memoryMiB: int | None
+    """Of one device, slice or share, as NVML reports it."""
+    freeMiB: int | None
+    """What others leave of it where they share it; null: all of it."""
+    running: Running
+    weightsGiB: float | None = None
+    activationsGiB: float | None = None
+    overheadGiB: float | None = None
+    kvCacheGiB: float | None = None
+    """Left for the KV cache."""
+    kvCacheTokens: int | None = None
+    maxConcurrency: float | None = None
+    """Requests of the longest context at once."""
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What holds although it fits: it is close to the limit, stages are uneven."""
+
+
+class ServedModel(Struct, frozen=True):
+    """One model that pods of a workload serve, and from where it was recognised."""
+
+    role: str
+    container: str
+    engine: str
+    version: str
+    model: str
+    """'' where it is not known."""
+    recognisedFrom: str
+    arguments: tuple[str, ...]
+    """What the engine was told that decides about memory, as written."""
+    source: str
+    """Where the model's needs are from."""
+    gpus: int
+    """GPUs of one replica."""
+    running: Running
+    on: tuple[ServedOn, ...] = ()
+    """Where the pods go first, then where it fits, then the largest devices."""
+    missing: tuple[str, ...] = ()
 
 
 class Verdict(Struct, frozen=True):
@@ -190,6 +253,12 @@ class Verdict(Struct, frozen=True):
     remedies: tuple[Remedy, ...] = ()
     groups: tuple[Group, ...] = ()
     """The pods by role; empty where nobody counted them apart."""
+    models: tuple[ServedModel, ...] = ()
+    """Models that its pods serve."""
+    object_patch: tuple[dict[str, Any], ...] = ()
+    """Applied changes of the workload's own object, beside those of its template."""
+    events: tuple[ObjectEvent, ...] = ()
+    """Events that belong to them."""
 
     @property
     def outcome(self) -> Outcome:

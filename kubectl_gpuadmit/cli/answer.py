@@ -86,6 +86,7 @@ def evaluated(question: Question) -> Answer:
     """Reads every input and asks the engine."""
     from kubectl_gpuadmit.adapters.files import read_inputs
     from kubectl_gpuadmit.adapters.snapshot import load_snapshot
+    from kubectl_gpuadmit.cli.models import with_load, with_registry
     from kubectl_gpuadmit.engine import evaluate
     from kubectl_gpuadmit.errors import BadManifest
     from kubectl_gpuadmit.kube.manifests import read_documents
@@ -93,7 +94,7 @@ def evaluated(question: Question) -> Answer:
     begun = time.monotonic()
     with Progress() as progress:
         rules = policy_file(question.policy) if question.policy else None
-        policy = load_policy(rules)
+        policy = with_load(load_policy(rules), question)
         progress.step("reading the manifests")
         documents = [
             document
@@ -102,6 +103,7 @@ def evaluated(question: Question) -> Answer:
         ]
         progress.step(f"reading the snapshot {question.snapshot}")
         snapshot = load_snapshot(question.snapshot)
+        policy = with_registry(policy, documents, snapshot.cluster, namespace=question.namespace)
         progress.step(f"judging {plural(len(documents), 'document')}")
         version: dict[str, Any] = {"kubernetes": question.kubernetes} if question.kubernetes else {}
         now = question.now or snapshot.as_of or dt.datetime.now(dt.UTC)

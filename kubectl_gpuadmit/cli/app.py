@@ -14,12 +14,14 @@ from kubectl_gpuadmit import __version__
 from kubectl_gpuadmit.cli import check, explain
 from kubectl_gpuadmit.cli.agent import agent
 from kubectl_gpuadmit.cli.diff import diff
+from kubectl_gpuadmit.cli.fit import fit
 from kubectl_gpuadmit.cli.isolate import isolate
 from kubectl_gpuadmit.cli.main import PROGRAM
 from kubectl_gpuadmit.cli.options import OPTIONS, OUTPUTS, Argument, Option
 from kubectl_gpuadmit.cli.policy import policy
 from kubectl_gpuadmit.cli.problems import tell
 from kubectl_gpuadmit.cli.snapshot import snapshot
+from kubectl_gpuadmit.cli.topo import topo
 from kubectl_gpuadmit.cli.why import why
 
 COMMAND = "kubectl-gpu_admit"
@@ -94,8 +96,10 @@ app.command()(as_typer_sees_it(check.check, check.ARGUMENT))
 app.command()(why)
 app.command()(snapshot)
 app.command()(diff)
+app.command()(topo)
 app.command()(isolate)
 app.command()(agent)
+app.command()(fit)
 app.add_typer(policy, name="policy")
 
 

@@ -91,6 +91,27 @@ OPTIONS: tuple[Option, ...] = (
         "Answer from such a file, with no other input.",
         metavar="FILE",
     ),
+    Option(
+        "models",
+        ("--models",),
+        "texts",
+        "Models of your own: a catalogue, a model's folder, a .gguf file.",
+        metavar="PATH",
+    ),
+    Option(
+        "concurrency",
+        ("--concurrency",),
+        "text",
+        "Requests at once that a model has to bear.",
+        metavar="N",
+    ),
+    Option(
+        "context_length",
+        ("--context-length",),
+        "text",
+        "Tokens of each of them; --context N says the same.",
+        metavar="N",
+    ),
     Option("no_remedies", ("--no-remedies",), "flag", "Look for no change that would help."),
     Option(
         "rule",
@@ -114,7 +135,13 @@ OPTIONS: tuple[Option, ...] = (
         metavar="1.N",
     ),
     Option("debug", ("--debug",), "flag", "Show the traceback of a fault of this program."),
-    Option("context", ("--context",), "text", "Context of the kubeconfig.", metavar="NAME"),
+    Option(
+        "context",
+        ("--context",),
+        "text",
+        "Context of the kubeconfig; a number is --context-length.",
+        metavar="NAME",
+    ),
     Option("kubeconfig", ("--kubeconfig",), "text", "The kubeconfig.", metavar="FILE"),
     Option(
         "selector",
@@ -134,6 +161,12 @@ OPTIONS: tuple[Option, ...] = (
         ("--server",),
         "flag",
         "Ask the API server too, by a dry run of the pod.",
+    ),
+    Option(
+        "apply_mutations",
+        ("--apply-mutations",),
+        "flag",
+        "Change live objects as rules say: scale to zero, with an Event.",
     ),
     Option("watch", ("--watch",), "flag", "Explain anew until it is placed."),
     Option(
@@ -162,6 +195,7 @@ LIVE = (
     "selector",
     "all_namespaces",
     "server",
+    "apply_mutations",
     "watch",
     "timeout",
     "as_user",

@@ -26,6 +26,8 @@ class Live(Struct, frozen=True, kw_only=True):
     selector: str = ""
     all_namespaces: bool = False
     server: bool = False
+    apply_mutations: bool = False
+    """Carry out what rules change in the objects themselves."""
     watch: bool = False
     timeout: float = WATCH_SECONDS
     """Seconds until --watch ends."""
@@ -58,6 +60,12 @@ class Question(Struct, frozen=True, kw_only=True):
     warn_exit_code: int
     kubernetes: str
     """``1.N``, '' for the newest that is known, or the live API server's own."""
+    models: tuple[str, ...] = ()
+    """Files and folders of models, beside the policy's own."""
+    concurrency: int = 0
+    """Requests at once that a model has to bear; 0: what the policy says."""
+    context_tokens: int = 0
+    """Tokens of each of them; 0: what the policy says."""
     live: Live | None = None
     """None where a snapshot stands in for the cluster."""
 
@@ -68,6 +76,7 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
     Raises BadInput for a value that means nothing and for options that exclude each other,
     Unanswerable for live objects of a snapshot.
     """
+    values = _with_tokens(values)
     names = tuple(values.get("names", ()))
     paths = (*values.get("paths", ()), *values["files"])
     if values["from_capsule"]:
@@ -90,8 +99,34 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
         from_capsule=values["from_capsule"],
         warn_exit_code=values["warn_exit_code"],
         kubernetes=version(kubernetes) if kubernetes else "",
+        models=values["models"],
+        concurrency=whole(values["concurrency"], "--concurrency"),
+        context_tokens=whole(values["context_length"], "--context-length"),
         live=None if without else _live(values, names),
     )
+
+
+def _with_tokens(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``--context 8192`` is a length: a kubeconfig's context has a name that is no number."""
+    context = values["context"]
+    if not (context.isascii() and context.isdecimal()):
+        return values
+    if values["context_length"] not in ("", context):
+        raise BadInput(
+            "usage", "two lengths of context", field="--context", hint="give --context-length only"
+        )
+    return {**values, "context": "", "context_length": context}
+
+
+def whole(text: str, flag: str) -> int:
+    """A number of requests or tokens, 0 for none given. Raises BadInput."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text)):
+        raise BadInput(
+            "bad-count", f"{text!r} is no whole number above 0", field=flag, hint="for example 32"
+        )
+    return int(text)
 
 
 def _exclude(
@@ -129,6 +164,12 @@ def _exclude(
             )
     if values["all_namespaces"] and len(names) > 1:
         raise BadInput("usage", "-A and names exclude each other", hint="use -n with names")
+    if values["apply_mutations"] and (not names or values["watch"]):
+        raise BadInput(
+            "usage",
+            "--apply-mutations changes live objects, once",
+            hint="for example kubectl gpu-admit explain inferencedeployment/chat --apply-mutations",
+        )
     if values["timeout"] and not values["watch"]:
         raise BadInput("usage", "--timeout ends --watch", hint="add --watch")
 
@@ -169,6 +210,9 @@ def _alone(values: Mapping[str, Any], paths: tuple[str, ...]) -> None:
         "no_remedies",
         "kubernetes_version",
         "rule",
+        "models",
+        "concurrency",
+        "context_length",
     )
     flags = {option.name: option.flags[-1] for option in OPTIONS}
     given = [flags[name] for name in (*besides, "capsule", *LIVE) if values[name]]

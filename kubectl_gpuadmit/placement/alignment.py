@@ -32,10 +32,10 @@ REASONS = {
     "placement/numa-refused": "The scheduler finds a node, and the kubelet of every such node would"
     " refuse the pod: its devices, CPUs and memory cannot be had on the NUMA nodes that the"
     " kubelet's topology policy demands. The pod fails for good and its controller makes another,"
-    " without end. Ask for what one NUMA node can give, choose other nodes, or change the policy.",
-    "placement/numa-risk": "Some of the nodes that the scheduler may choose have a kubelet that would"
-    " refuse the pod (topology policy), and the scheduler does not know which. Keep the pod off them"
-    " by node affinity, or expect Failed pods until one lands elsewhere.",
+    " without end. Ask for what one NUMA node can give, choose other nodes or another policy.",
+    "placement/numa-risk": "Some of the nodes that the scheduler may choose have a kubelet that"
+    " would refuse the pod (topology policy), and the scheduler does not know which. Keep the pod"
+    " off them by node affinity, or expect Failed pods until one lands elsewhere.",
 }
 
 NAMED = 4

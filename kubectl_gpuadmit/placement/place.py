@@ -20,6 +20,7 @@ from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.placement import (
     alignment,
+    devices,
     explain,
     named_node,
     preemption,
@@ -124,9 +125,8 @@ def place(
         places.append(best.name)
     unknowns = (*cycle.unknowns, *_unseen(cluster, cycle))
     if len(places) == count:
-        risk = alignment.risk(heard)
         verdicts = alignment.amended(verdicts, heard.refused)
-        placed = Placed(tuple(places), verdicts, fork, "fits", (risk,) if risk else ())
+        placed = Placed(tuple(places), verdicts, fork, "fits")
     elif gates is not None and any(v.fits for v in verdicts):
         heard = alignment.Heard()
         alignment.choose(cycle, gates, heard)
@@ -142,6 +142,8 @@ def place(
         # the choice of nodes for the first replicas is ours, and so is what is left for the next
         modelled = tuple(structs.replace(f, fidelity="modelled") for f in placed.findings)
         placed = structs.replace(placed, findings=modelled)
+    if placed.placement == "fits" and (risk := alignment.risk(heard)):
+        placed = structs.replace(placed, findings=(*placed.findings, risk))
     return structs.replace(_gated(cluster, pod, placed), asked=count, decided_by=decided_by)
 
 
@@ -216,9 +218,18 @@ def _refused(
     found = explain.findings(
         cycle, verdicts, placement=placement, placed=len(places), count=count, room=room
     )
+    found = devices.findings(cycle, verdicts, found)
     waits_for: tuple[str, ...] = ()
+    updating = cycle.dra.incomplete() if cycle.dra is not None else ()
+    if placement == "never" and updating and len(found) == 1:
+        placement = "waits"
+        found = tuple(structs.replace(f, permanent=False) for f in found)
     if placement == "waits":
-        waits_for = waiting.sentences(
+        waits_for = (
+            *(f"it is tried again once {pool}" for pool in updating[: waiting.SENTENCES]),
+            *waiting.for_claims(cycle, verdicts),
+        )
+        waits_for += waiting.sentences(
             cycle,
             verdicts,
             waiting.releases(cycle, verdicts, now=now, ttl_annotations=ttl_annotations),

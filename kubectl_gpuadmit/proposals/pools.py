@@ -30,7 +30,7 @@ def other_pool(case: Case) -> Iterator[Proposal]:
             if wanted == selector:
                 continue
             ops.append({"op": "add", "path": at, "value": wanted})
-            ops += _tolerations(group, nodes, case.document.data)
+            ops += missing_tolerations(group, nodes, case.document.data)
         ops = list({op["path"]: op for op in ops}.values())  # roles may share a template
         if nodes and ops:
             yield Proposal(
@@ -49,7 +49,7 @@ def _nodes(cluster: Cluster, selector: dict[str, str]) -> list[NodeInfo]:
     ]
 
 
-def _tolerations(
+def missing_tolerations(
     group: PodGroup, nodes: list[NodeInfo], manifest: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """What every node of the pool carries and the pod does not tolerate yet."""

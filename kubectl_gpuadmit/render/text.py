@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kubectl_gpuadmit.render import diff, nodes, wording
+from kubectl_gpuadmit.render import diff, nodes, served, wording
 from kubectl_gpuadmit.render.page import BOLD, DIM, GREEN, RED, YELLOW, Page
 from kubectl_gpuadmit.render.standing import gravest, ranked, stage, standing, word
 from kubectl_gpuadmit.render.wording import cells, plural
@@ -47,7 +47,7 @@ def workload(
     page.blank()
     _admission(page, verdict)
     _placement(page, verdict, details=details)
-    _running(page, verdict)
+    _running(page, verdict, details=details)
     _why(page, verdict, details=details, position=position)
     _remedies(page, verdict.remedies, details=details)
     _nodes(page, verdict, details=details)
@@ -75,7 +75,7 @@ def _admission(page: Page, verdict: Verdict) -> None:
     mark = {"admitted": "ok", "mutated": "change", "denied": "no", "unknown": "unknown"}
     reasons: list[str] = []
     for finding in ranked(verdict.findings):
-        if finding.level == "deny" and stage(finding) == "admission":
+        if finding.level == "deny" and stage(finding) in ("admission", "running"):
             reasons += [] if finding.reason in reasons else [finding.reason]
     applied = [m for m in verdict.mutations if m.level == "deny"]
     if verdict.admission == "denied" and reasons:
@@ -163,14 +163,21 @@ def places(placed: tuple[PodPlace, ...], *, limit: int | None) -> str:
     return ", ".join(names)
 
 
-def _running(page: Page, verdict: Verdict) -> None:
+def _running(page: Page, verdict: Verdict, *, details: bool) -> None:
     if verdict.running == "not-a-model":
+        if details and (why := next((m for one in verdict.models for m in one.missing), "")):
+            _status(page, "running", "note", "no model", why)
         return
     mark = {"fits": "ok", "exceeds": "no", "unknown": "unknown"}[verdict.running]
-    detail = ""
+    first = next((m for m in verdict.models if m.running == verdict.running), None)
+    detail = served.memory(first) if first is not None else ""
     if verdict.running == "unknown":
-        detail = _missing(verdict, "running") or "memory fit is not judged by this version"
-    _status(page, "running", mark, verdict.running, detail)
+        detail = _missing(verdict, "running") or served.missing(verdict.models) or detail
+    _status(page, "running", mark, verdict.running, detail or "nobody says what it serves")
+    for model in verdict.models:
+        if model.engine:
+            for line in served.lines(model, several=len(verdict.models) > 1, details=details):
+                page.block([], line, indent=25, style=DIM)
 
 
 def _why(page: Page, verdict: Verdict, *, details: bool, position: Position | None) -> None:
@@ -240,11 +247,13 @@ def _remedies(page: Page, remedies: tuple[Remedy, ...], *, details: bool) -> Non
         or (r.result.admission in ("admitted", "mutated") and r.result.placement == "fits")
         for r in tried
     )
+    fits = all(r.result is not None and r.result.running == "fits" for r in tried)
+    what = "admitted, placed, and the model fits" if fits else "admitted and placed"
     page.blank()
     page.line(
         ("What would make it pass ", BOLD),
         (
-            "(each tried: admitted and placed)" if good else "(each tried, with what came of it)",
+            f"(each tried: {what})" if good else "(each tried, with what came of it)",
             DIM,
         ),
     )

@@ -55,8 +55,8 @@ PEER = Constant(
     0.01 * GIB,
     0.08 * GIB,
     0.25 * GIB,
-    "NCCL's channels to each other GPU of the tensor-parallel group over PCIe or NVLink pairs "
-    "(NCCL user guide, NCCL_BUFFSIZE 4 MiB a channel)",
+    "NCCL's channels to each neighbour in rings and trees over PCIe or NVLink pairs, of which a "
+    "GPU has three at most (NCCL user guide, NCCL_BUFFSIZE 4 MiB a channel; NCCL_ALGO)",
 )
 PEER_FABRIC = Constant(
     0.2 * GIB,

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.sizing.amount import Range, certain, widened
+from kubectl_gpuadmit.sizing.amount import Range, certain, left, widened
 from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.cache import Pool, Rank, cache_element, pool, state_bytes
 from kubectl_gpuadmit.sizing.checkpoint import Checkpoint
@@ -77,6 +77,11 @@ class Envelope(Struct, frozen=True, kw_only=True):
     """Requests of ``max_model_len`` tokens, as the engine prints it."""
     longest: Range | None
     """The longest ``max_model_len`` that would start."""
+    headroom: Range | None = None
+    """Of the device, not in the budget, after what is taken beside it: for fragmentation and for
+    a restart while the last process is still going."""
+    loading: float | None = None
+    """Most that is held while weights are loaded, where that is more than what stays."""
     max_model_len: int | None = None
     parameters: int | None = None
     problems: tuple[Problem, ...] = ()
@@ -281,6 +286,7 @@ class _Question:
         problems += found.wanted(want)
         if not problems:
             warnings += self._close(book, found)
+            warnings += self._beside(book)
         verdict: Literal["fits", "exceeds"] = "exceeds" if problems else "fits"
         return self._report(book, found, want, verdict, problems, warnings, ())
 
@@ -455,6 +461,54 @@ class _Question:
             )
         ]
 
+    def _headroom(self, book: Ledger) -> Range | None:
+        if self.capacity is None or book.budget is None:
+            return None
+        if self.serving.engine not in ("vllm", "nim", "sglang"):
+            return left(self.capacity, book.budget)
+        return left(self.capacity, book.budget, book.outside)
+
+    def _loading(self) -> float | None:
+        """An engine that quantises while loading holds the unquantised weights first (vLLM
+        ``fp8.py``, process_weights_after_loading)."""
+        if self.architecture.quantization is not None or self.quantization is None:
+            return None
+        parts = stage_weights(
+            self.architecture, self._sharding(), element=self.element, quantization=None
+        )
+        return max(stage.weights for stage in parts)
+
+    def _beside(self, book: Ledger) -> list[Problem]:
+        """What is taken outside of the budget, or only while loading, may not fit."""
+        found: list[Problem] = []
+        room = self._headroom(book)
+        if room is not None and room.likely < 0:
+            beside = room.likely + book.outside.likely
+            found.append(
+                Problem(
+                    reason="no-headroom",
+                    dimension="overhead",
+                    detail=f"the engine takes {book.outside.likely / GIB:.1f} GiB beside its share "
+                    f"(CUDA context, graphs), and {beside / GIB:.1f} are left: lower the share",
+                    needs=book.outside.likely,
+                    has=beside,
+                )
+            )
+        loading = self._loading()
+        if self.capacity is not None and loading and loading > self.capacity.likely:
+            found.append(
+                Problem(
+                    reason="loading-exceeds",
+                    dimension="weights",
+                    detail="weights are quantised after loading, and unquantised they take "
+                    f"{loading / GIB:.1f} of {self.capacity.likely / GIB:.1f} GiB: name a "
+                    "checkpoint that is stored quantised",
+                    needs=loading,
+                    has=self.capacity.likely,
+                )
+            )
+        return found
+
     def _report(
         self,
         book: Ledger,
@@ -479,6 +533,8 @@ class _Question:
             kv_tokens=found.tokens(),
             max_concurrency=found.concurrency(),
             longest=found.longest(self.architecture.max_position_embeddings or length),
+            headroom=self._headroom(book),
+            loading=self._loading(),
             max_model_len=length,
             parameters=self.plan.elements,
             problems=tuple(problems),

@@ -7,7 +7,7 @@ judges each kind of devices. Nothing here chooses a level or words for a refusal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, structs
 
@@ -18,11 +18,23 @@ from kubectl_gpuadmit.kube.objects import ConfigMap, Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.sizing import devices as devicelib
 from kubectl_gpuadmit.sizing.devices import Devices
-from kubectl_gpuadmit.sizing.envelope import GIB, Envelope, Want, envelope
 from kubectl_gpuadmit.sizing.recognise import Recognised, Recognition, recognised
 from kubectl_gpuadmit.sizing.registry import Facts, Models, look_up
+from kubectl_gpuadmit.sizing.serving import Serving
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.sizing.envelope import Envelope
+
+GIB = 1 << 30
 
 Fits = Literal["fits", "exceeds", "unknown"]
+
+
+class Load(Struct, frozen=True):
+    """What a service has to bear: so many requests of that many tokens at once; 0: nothing said."""
+
+    concurrency: int = 0
+    context: int = 0
 
 
 class OnDevices(Struct, frozen=True, kw_only=True):
@@ -32,7 +44,9 @@ class OnDevices(Struct, frozen=True, kw_only=True):
     fits: Fits
     envelope: Envelope | None = None
     need_gib: float | None = None
-    """A GPU, where only a registry's figure is known."""
+    """A GPU, where only a registry's figure is known, or only the weights are certain."""
+    by_weights: bool = False
+    """``need_gib`` is of the weights alone: nobody knows the engine."""
     unknown: tuple[str, ...] = ()
 
 
@@ -49,6 +63,17 @@ class EngineFit(Struct, frozen=True, kw_only=True):
     pods: int = 1
     """Pods that one replica spans."""
 
+    def standing(self, nodes: frozenset[str] = frozenset()) -> Fits:
+        """The gravest answer on these nodes; without them over all kinds of devices that could be
+        chosen: it exceeds where none is enough, and fits where one is."""
+        there = [one.fits for one in self.on if nodes & frozenset(one.devices.nodes)]
+        if there:
+            return "exceeds" if "exceeds" in there else "unknown" if "unknown" in there else "fits"
+        answers = {one.fits for one in self.on}
+        if "fits" in answers:
+            return "fits"
+        return "exceeds" if answers == {"exceeds"} else "unknown"
+
 
 class PodFit(Struct, frozen=True, kw_only=True):
     """All engines of one pod group; none: it serves no model."""
@@ -56,25 +81,15 @@ class PodFit(Struct, frozen=True, kw_only=True):
     engines: tuple[EngineFit, ...] = ()
     why: str = ""
     """Where there is no engine: what the pod runs instead, in a sentence."""
+    certain: bool = True
+    """Where there is no engine: whether it is certain that no model is served."""
 
     def standing(self, nodes: frozenset[str] = frozenset()) -> Fits | Literal["not-a-model"]:
-        """The gravest answer on these nodes; without nodes, over all that could be chosen: it
-        exceeds where no kind of devices is enough, and fits where one is."""
+        """The gravest of its engines' answers."""
         if not self.engines:
-            return "not-a-model"
-        answers = [_standing(engine, nodes) for engine in self.engines]
+            return "not-a-model" if self.certain else "unknown"
+        answers = [engine.standing(nodes) for engine in self.engines]
         return "exceeds" if "exceeds" in answers else "unknown" if "unknown" in answers else "fits"
-
-
-def _standing(engine: EngineFit, nodes: frozenset[str]) -> Fits:
-    there = [one for one in engine.on if nodes & frozenset(one.devices.nodes)]
-    if there:
-        answers = [one.fits for one in there]
-        return "exceeds" if "exceeds" in answers else "unknown" if "unknown" in answers else "fits"
-    answers = [one.fits for one in engine.on]
-    if "fits" in answers:
-        return "fits"
-    return "exceeds" if answers and set(answers) == {"exceeds"} else "unknown"
 
 
 NOT_A_MODEL = PodFit()
@@ -90,7 +105,7 @@ def fit(
     pod: Pod,
     cluster: Cluster,
     models: Models,
-    want: Want,
+    want: Load,
     *,
     patterns: tuple[str, ...] = gpulib.DEFAULT,
 ) -> PodFit:
@@ -98,7 +113,7 @@ def fit(
     if not gpulib.pod_gpus(pod, patterns) and not pod.spec.resourceClaims:
         return NOT_A_MODEL
     parts = (workload, group.template, cluster.static_memo, models)
-    key = (*map(id, parts), want.concurrency or 0, want.context or 0)
+    key = (*map(id, parts), want.concurrency, want.context)
     known = _MEMO.get(key)
     if known is not None and all(a is b for a, b in zip(known[0], parts, strict=True)):
         return known[1]
@@ -137,7 +152,7 @@ def _fit(
     pod: Pod,
     cluster: Cluster,
     models: Models,
-    want: Want,
+    want: Load,
 ) -> PodFit:
     found = of_group(workload, group, cluster, models)
     engines: list[EngineFit] = []
@@ -151,7 +166,7 @@ def _fit(
             if one.follows:
                 shown = structs.replace(shown, gpus=one.gpus, follows=True)
             engines.append(_engine(workload, group, pod, cluster, models, shown, want))
-    return PodFit(engines=tuple(engines), why=found.why)
+    return PodFit(engines=tuple(engines), why=found.why, certain=found.certain)
 
 
 def _leader(
@@ -174,7 +189,7 @@ def _engine(
     cluster: Cluster,
     models: Models,
     one: Recognised,
-    want: Want,
+    want: Load,
 ) -> EngineFit:
     if not one.known:
         missing = one.missing or (f"the model that container {one.container} loads",)
@@ -197,17 +212,23 @@ def _engine(
     if not kinds:
         why = f"memory of {resource}: no node that the pod may use has {count} of it"
         return EngineFit(recognised=one, facts=facts, missing=(why,))
-    on = tuple(_on(facts, one, kind, pod, want) for kind in kinds)
+    on = tuple(on_devices(facts, one, kind, pod, want) for kind in kinds)
     return EngineFit(recognised=one, facts=facts, on=on, gpus=count * pods, pods=pods)
 
 
-def _on(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Want) -> OnDevices:
+def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Load) -> OnDevices:
+    """One engine on one kind of devices."""
     if kind.mib is None:
         product = f" of {kind.product}" if kind.product else ""
-        why = f"GPU memory{product} on {kind.nodes[0]}: no label nvidia.com/gpu.memory"
+        where = kind.nodes[0] if kind.nodes else "the nodes"
+        why = f"GPU memory{product} on {where}: no label nvidia.com/gpu.memory"
         return OnDevices(devices=kind, fits="unknown", unknown=(why,))
     if facts.architecture is None:
         return _by_figure(facts, one, kind)
+    if one.serving.engine == "unknown":
+        return _by_weights(facts, one, kind)
+    from kubectl_gpuadmit.sizing.envelope import Want, envelope  # only where a model is known
+
     found = envelope(
         facts.architecture,
         one.serving,
@@ -215,10 +236,33 @@ def _on(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Want) -> O
         free_mib=kind.free_mib,
         product=kind.product,
         checkpoint=facts.checkpoint,
-        want=want if want.concurrency or want.context else None,
+        want=Want(concurrency=want.concurrency or None, context=want.context or None),
         shm_bytes=shared_memory(pod, one.pointer),
     )
-    return OnDevices(devices=kind, fits=found.fits, envelope=found, unknown=found.unknown)
+    told = tuple(f"{m} (container {one.container})" for m in found.unknown)
+    return OnDevices(devices=kind, fits=found.fits, envelope=found, unknown=told)
+
+
+def _by_weights(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
+    """Of an engine that nobody knows one thing is certain: weights that do not fit all of its GPUs
+    together fit in no way."""
+    assert facts.architecture is not None
+    from kubectl_gpuadmit.sizing.envelope import envelope
+
+    shards = max(kind.count, 1)
+    found = envelope(
+        facts.architecture,
+        Serving(engine="llama.cpp"),
+        device_mib=kind.mib,
+        checkpoint=facts.checkpoint,
+    )
+    weights = found.weights
+    usable = (kind.usable_mib or 0) * (1 << 20)
+    if weights is not None and weights.low / shards > usable:
+        need = weights.low / shards / GIB
+        return OnDevices(devices=kind, fits="exceeds", need_gib=need, by_weights=True)
+    why = f"which engine container {one.container} runs, and how it divides the model"
+    return OnDevices(devices=kind, fits="unknown", unknown=found.unknown or (why,))
 
 
 def _by_figure(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
@@ -303,8 +347,3 @@ def shared_memory(pod: Pod, pointer: str) -> int | None:
             except quantity.QuantityError:
                 return None
     return 64 << 20
-
-
-def gib(size: float) -> str:
-    """Bytes as ``33.3 GiB``."""
-    return f"{size / GIB:,.1f} GiB"

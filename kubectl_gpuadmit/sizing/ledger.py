@@ -23,6 +23,9 @@ from kubectl_gpuadmit.sizing.plan import NoPlan, Plan
 from kubectl_gpuadmit.sizing.serving import Serving
 from kubectl_gpuadmit.sizing.versions import GRAPHS_PROFILED, LEAKS_TO_OUTSIDE, release, version_of
 
+NEIGHBOURS = 3
+"""Of a GPU in NCCL's rings and trees: a parent and two children."""
+
 
 class Ledger(Struct, frozen=True, kw_only=True):
     """One GPU of one stage. ``budget`` is what the engine lets itself use."""
@@ -84,7 +87,9 @@ def behind_switch(product: str) -> bool:
 
 
 def _peers(tensor: int, product: str) -> Range:
-    return _constant(PEER_FABRIC if behind_switch(product) else PEER, tensor - 1)
+    if behind_switch(product):
+        return _constant(PEER_FABRIC, tensor - 1)
+    return _constant(PEER, min(tensor - 1, NEIGHBOURS))
 
 
 def _encoder_tokens(architecture: Architecture, serving: Serving, settled: Settled) -> int:

@@ -38,6 +38,8 @@ REASONS = {
     "groups-not-divisible": "Scales of quantised weights do not divide by tensor parallelism.",
     "layers-not-divisible": "Layers do not divide by the pipeline: one stage is the fullest.",
     "shm-too-small": "Tensor parallelism needs more of /dev/shm than the pod has.",
+    "no-headroom": "CUDA context and graphs may not fit beside the share that the engine takes.",
+    "loading-exceeds": "Unquantised weights, which are held while loading, exceed the GPU.",
     "close-to-the-limit": "It fits by the likely figures and does not by the worst.",
 }
 """Reason codes of sizing and what each means."""

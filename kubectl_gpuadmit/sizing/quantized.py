@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubectl_gpuadmit.sizing.architecture import Architecture, Quantization
 from kubectl_gpuadmit.sizing.plan import NoPlan
 from kubectl_gpuadmit.sizing.serving import Serving
+from kubectl_gpuadmit.sizing.storage import format_of
 
 EXACT = 0.004
 """Doubt of weights that are counted part by part: small buffers that no plan lists."""
@@ -57,4 +58,10 @@ def served_quantization(
         raise NoPlan(
             f"one quantisation: the checkpoint is {stored.method}, the argument says {asked}"
         )
+    if own == "gguf":
+        note = (
+            f"{stored.format} takes {format_of(stored).bits:g} bits a weight on average",
+            "llama.cpp",
+        )
+        return stored, 0.002 if stored.format == "Q8_0" else FROM_NAME, note
     return stored, EXACT * 2, None

@@ -74,6 +74,8 @@ class Recognised(Struct, frozen=True, kw_only=True):
     given: tuple[Given, ...] = ()
     missing: tuple[str, ...] = ()
     """What was given and cannot be known, in sentences."""
+    contradictions: tuple[str, ...] = ()
+    """What was said twice and differently: the last one counts, as the engines have it."""
     follows: bool = False
     """It joins the engine of another pod of its group and takes that one's arguments."""
 
@@ -83,10 +85,12 @@ class Recognised(Struct, frozen=True, kw_only=True):
 
 
 class Recognition(Struct, frozen=True):
-    """All engines of one pod; where there is none, why."""
+    """All engines of one pod; where there is none, why, and whether it is certain that there is
+    none: a Job, or nothing but programs that serve nothing."""
 
     found: tuple[Recognised, ...] = ()
     why: str = ""
+    certain: bool = False
 
 
 NOTHING = Recognition()
@@ -109,6 +113,7 @@ def recognised(
     named = _named(metadata, naming)
     found: list[Recognised] = []
     reasons: list[str] = []
+    certain = True
     for pointer, container in _containers(spec):
         amount = container_gpus(container)
         if not amount and not _claims(container) and not _only(spec, container):
@@ -119,9 +124,12 @@ def recognised(
         read = _container(one, amount, hint, named, naming, serves=kind not in _RUNS_TO_AN_END)
         if isinstance(read, str):
             reasons.append(read)
+            certain = certain and (kind in _RUNS_TO_AN_END or _serves_nothing(one))
         else:
             found.append(_downloaded(read, one, downloads))
-    return Recognition(tuple(found), "; ".join(dict.fromkeys(reasons)) if not found else "")
+    if found:
+        return Recognition(tuple(found))
+    return Recognition((), "; ".join(dict.fromkeys(reasons)), certain)
 
 
 def _container(
@@ -216,6 +224,36 @@ _RUNS_TO_AN_END = frozenset(
 )
 """Kinds whose programs are trained or computed, so that a model's name is no sign of serving."""
 
+_SERVES_NOTHING = frozenset(
+    {"sleep", "pause", "tail", "true", "echo", "nvidia-smi", "rocm-smi", "clinfo", "gpu_burn"}
+    | {"gpu-burn", "vectorAdd", "vectoradd", "nbody", "dcgmi", "dcgm-exporter", "jupyter"}
+    | {"jupyter-lab", "jupyter-notebook", "start-notebook.sh", "sshd", "all_reduce_perf", "cat"}
+    | {
+        "mkdir",
+        "ls",
+        "set",
+        "cd",
+        "trap",
+        "wait",
+        "printf",
+        "date",
+        "env",
+        "[",
+        "test",
+        ":",
+        "exit",
+    }
+)
+"""Programs that load no model, whatever their arguments."""
+
+
+def _serves_nothing(one: Started) -> bool:
+    listed = programs(one)
+    return bool(listed) and all(
+        program.words[0].rpartition("/")[2] in _SERVES_NOTHING for program in listed
+    )
+
+
 _SIGNS = re.compile(
     r"--(?:model|model[-_]path|model[-_]id|model[-_]dir|model[-_]name[-_]or[-_]path"
     r"|pretrained[-_]model[-_]name[-_]or[-_]path|triton[-_]model[-_]repo[-_]dir)(?:=|$)"
@@ -302,7 +340,7 @@ def _finished(
         twice.append(f"{named[1]} says {named[0]}, {model[1]} {model[0]}: the former counts")
     if chosen is None and "model" not in parsed.unknown_fields:
         missing.append(f"nothing names the model that container {one.name} loads")
-    serving = _serving(engine, parsed, one.image, own, tuple(twice))
+    serving = _serving(engine, parsed, one, own)
     return Recognised(
         engine=engine,
         serving=serving,
@@ -313,6 +351,7 @@ def _finished(
         gpus=gpus,
         given=tuple(parsed.given),
         missing=tuple(dict.fromkeys(missing)),
+        contradictions=tuple(twice),
     )
 
 
@@ -328,19 +367,27 @@ def _counts(field: str) -> bool:
     return field in _FIELDS or field == "model"
 
 
-def _serving(engine: str, parsed: Parsed, image: str, own: str, twice: tuple[str, ...]) -> Serving:
+def _serving(engine: str, parsed: Parsed, one: Started, own: str) -> Serving:
+    """A field whose value is not known is listed with why: the engine's default does not hold."""
     values: dict[str, Any] = {g.field: g.value for g in parsed.given if g.field in _FIELDS}
-    for field in parsed.unknown_fields & _FIELDS:
+    unknown = sorted(parsed.unknown_fields & _FIELDS)
+    for field in unknown:
         values.pop(field, None)
-    version = images.version(image) if own == engine else ""
-    data = {**values, "engine": _ENGINES.get(engine, "unknown"), "version": version}
-    odd = (*dict.fromkeys(parsed.odd),)
-    unknown = tuple(
-        f"{field}: {next((m for m in parsed.missing), 'not known')}"
-        for field in sorted(parsed.unknown_fields & _FIELDS)
-    )
+    if "expandable_segments" in (one.value("PYTORCH_CUDA_ALLOC_CONF") or "") + (
+        one.value("PYTORCH_ALLOC_CONF") or ""
+    ):
+        values["expandable_segments"] = True
+    estimated = one.value("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
+    if estimated is not None and is_known(estimated):
+        values["profile_cuda_graphs"] = estimated not in ("0", "false", "False", "")
     return convert(
-        {**data, "contradictions": twice, "not_understood": (*odd, *unknown)}, Serving, strict=False
+        {
+            **values,
+            "engine": _ENGINES.get(engine, "unknown"),
+            "version": images.version(one.image) if own == engine else "",
+            "not_understood": (*dict.fromkeys(parsed.odd), *unknown),
+        },
+        Serving,
     )
 
 

@@ -48,6 +48,10 @@ class Models(Struct, frozen=True, kw_only=True):
         return structs.replace(self, entries=(*more, *self.entries))
 
 
+NONE = Models()
+"""The shipped catalogue alone."""
+
+
 class Facts(Struct, frozen=True, kw_only=True):
     """What is known of one model; one of ``architecture`` and ``memory_gib`` is there."""
 

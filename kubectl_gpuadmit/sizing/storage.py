@@ -52,6 +52,22 @@ GGUF_BITS = {
 }
 
 
+GGUF_FILE_BITS = {
+    # averages of whole files, which mix layouts (llama.cpp tools/quantize/README.md, Llama 3.1 8B)
+    "Q2_K": 3.1593,
+    "Q3_K_S": 3.6429,
+    "Q3_K_M": 3.9960,
+    "Q3_K_L": 4.2979,
+    "IQ4_XS": 4.4597,
+    "IQ4_NL": 4.6818,
+    "Q4_K_S": 4.6672,
+    "Q4_K_M": 4.8944,
+    "Q5_K_S": 5.5704,
+    "Q5_K_M": 5.7036,
+    "Q6_K": 6.5633,
+}
+
+
 class Format(Struct, frozen=True, kw_only=True):
     """How the quantised matrices of a model are kept. ``bits`` of a weight without its scales."""
 
@@ -113,9 +129,10 @@ def format_of(quantization: Quantization) -> Format:
         return Format(bits=4, group=64, scale_bytes=4)
     if method in ("experts_int8", "int8", "tpu_int8", "w8a8", "w8a8_int8", "w8a8_fp8"):
         return Format(bits=8, row_scale_bytes=4)
-    if method == "gguf" and q.format.split("_M")[0].split("_S")[0].split("_L")[0] in GGUF_BITS:
-        kind = q.format.split("_M")[0].split("_S")[0].split("_L")[0]
-        return Format(bits=GGUF_BITS[kind], quantises_head=True)
+    if method == "gguf":
+        packed = GGUF_FILE_BITS.get(q.format) or GGUF_BITS.get(q.format)
+        if packed:
+            return Format(bits=packed, quantises_head=True)
     raise NoPlan(f"how quantisation {q.method} {q.format}".rstrip() + " is stored")
 
 

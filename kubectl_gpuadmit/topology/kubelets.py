@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import quantity
-from kubectl_gpuadmit.kube.objects import Generic, QuantityText
+from kubectl_gpuadmit.kube.objects import Generic, ObjectMeta, QuantityText
 from kubectl_gpuadmit.topology import resource_topology
 from kubectl_gpuadmit.topology.model import Kubelet, MemoryBlock, NodeMap
 
@@ -128,4 +128,39 @@ def read_configuration(document: dict[str, Any]) -> Told | None:
         ),
         given.featureGates or {},
         math.ceil(reserved / quantity.MILLI) if reserved else None,
+    )
+
+
+def as_object(given: Told, node: str, **changes: str) -> Generic:
+    """The settings with ``changes`` as the object that counts most for the node: for what-ifs.
+
+    Changes are in the names of KubeletConfiguration.
+    """
+    kubelet = given.kubelet
+    reserved: dict[int, dict[str, QuantityText]] = {}
+    for block in kubelet.reserved_memory:
+        for number in block.numa[:1]:
+            reserved.setdefault(number, {})[block.type] = str(block.bytes)
+    document: dict[str, Any] = {
+        "apiVersion": f"{GROUP}/v1beta1",
+        "kind": KIND,
+        "metadata": {"name": node},
+        "topologyManagerPolicy": kubelet.topology_policy,
+        "topologyManagerScope": kubelet.topology_scope or "container",
+        "topologyManagerPolicyOptions": kubelet.topology_options or {},
+        "cpuManagerPolicy": kubelet.cpu_policy or "none",
+        "cpuManagerPolicyOptions": kubelet.cpu_options or {},
+        "memoryManagerPolicy": kubelet.memory_policy or "None",
+        "reservedSystemCPUs": kubelet.reserved_cpus or "",
+        "reservedMemory": [{"numaNode": n, "limits": limits} for n, limits in reserved.items()],
+        "featureGates": given.feature_gates,
+        **changes,
+    }
+    if given.reserved_millis is not None:
+        document["kubeReserved"] = {"cpu": f"{given.reserved_millis}m"}
+    return Generic(
+        apiVersion=f"{GROUP}/v1beta1",
+        metadata=ObjectMeta(name=node),
+        realKind=KIND,
+        document=document,
     )

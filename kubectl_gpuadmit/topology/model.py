@@ -20,6 +20,9 @@ PCIE_LEVELS = ("PIX", "PXB", "PHB", "NODE", "SYS")
 """Nearest first (nvidia-smi's legend): one bridge at most; several bridges; a host bridge; within a
 NUMA node; across sockets. ``SOC`` of old drivers reads as SYS."""
 
+NO_NVLINK = "PCIe"
+"""A link without NVLink whose PCIe level is not known."""
+
 
 class Mig(Struct, frozen=True, gc=False):
     """A MIG instance of a GPU."""
@@ -62,6 +65,11 @@ class Gpu(Struct, frozen=True, gc=False):
     """Memory in use that no process of a pod accounts for; None if nobody looked."""
     residue_since: str | None = None
     numa: int | None = None
+    """The node of its CPUs: the lowest of ``numa_affinity`` where that names several."""
+    numa_affinity: str | None = None
+    """As nvidia-smi prints it; on Grace the nodes of GPU memory are among them."""
+    memory_numa: int | None = None
+    """The NUMA node that the GPU's own memory is (``GPU NUMA ID``); None for most."""
     cpus: str | None = None
     pcie_switch: str | None = None
     """Equal for GPUs below the same PCIe switch; '' for none, None if not known."""
@@ -83,8 +91,8 @@ class Link(Struct, frozen=True, gc=False):
     """What joins two GPUs of a node, ``a`` < ``b``.
 
     ``type`` is the cell of ``nvidia-smi topo -m``: ``NV18`` (active NVLinks), one of
-    ``PCIE_LEVELS``, or ``C2C``. ``lanes`` counts active NVLinks, 0 without; ``lanes_total`` those
-    that would be there if none were down, None where that is not known.
+    ``PCIE_LEVELS``, or ``C2C``; or ``NO_NVLINK``. ``lanes`` counts active NVLinks, 0 without;
+    ``lanes_total`` those that would be there if none were down, None where that is not known.
     """
 
     a: int
@@ -208,6 +216,8 @@ class NodeMap(Struct, frozen=True, gc=False):
     problems: tuple[str, ...] = ()
     """What the source says that it could not read, and what in it contradicts itself."""
     heartbeat_seconds: int | None = None
+    stale: bool = False
+    """The source looked too long ago: what wires there are still holds, the rest may not."""
 
     def gpu(self, index: int) -> Gpu | None:
         return next((gpu for gpu in self.gpus if gpu.index == index), None)

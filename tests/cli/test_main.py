@@ -29,6 +29,7 @@ COMMANDS = (
     "policy init",
     "policy schema",
     "policy ledger",
+    "agent",
     "why",
     "version",
 )

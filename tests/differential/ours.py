@@ -16,7 +16,7 @@ from kubectl_gpuadmit.admission import (
     quota,
     resource_lists,
 )
-from kubectl_gpuadmit.cel import dra as selectors
+from kubectl_gpuadmit.cel import dra as cel_dra
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import quantity, versions
@@ -417,7 +417,7 @@ def device_selectors(case: Json) -> list[Json]:
     """For each expression: refused, failed, or whether the device matches; ``unknown`` of ours."""
     asked = case["pod"]
     made = asked["device"]
-    device = selectors.Device(
+    device = cel_dra.Device(
         asked["driver"],
         {name: _attribute(one) for name, one in made.get("attributes", {}).items()},
         {name: quantity.parse(one["value"]) for name, one in made.get("capacity", {}).items()},
@@ -426,31 +426,31 @@ def device_selectors(case: Json) -> list[Json]:
     gates = asked["features"] if asked["new"] else {}
     found: list[Json] = []
     for expression in asked["expressions"]:
-        compiled = selectors.compile(
+        compiled = cel_dra.compile(
             expression,
             kubernetes=KUBERNETES,
             list_attributes=gates.get("EnableListTypeAttributes", True),
             consumable_capacity=gates.get("EnableConsumableCapacity", True),
             new=asked["new"],
         )
-        if isinstance(compiled, selectors.Problem):
+        if isinstance(compiled, cel_dra.Problem):
             found.append({"refused": compiled.message})
             continue
         answer = compiled.matches(device)
-        if isinstance(answer, selectors.NotEvaluable):
+        if isinstance(answer, cel_dra.NotEvaluable):
             found.append({"unknown": answer.why})
-        elif isinstance(answer, selectors.RuntimeProblem):
+        elif isinstance(answer, cel_dra.RuntimeProblem):
             found.append({"failed": answer.message, "matches": False})
         else:
             found.append({"matches": answer})
     return found
 
 
-def _attribute(one: Json) -> selectors.Attribute:
+def _attribute(one: Json) -> cel_dra.Attribute:
     kind, value = next(iter(one.items()))
     if kind == "version":
-        return selectors.Version(value)
+        return cel_dra.Version(value)
     if kind == "versions":
-        return [selectors.Version(text) for text in value]
-    known: selectors.Attribute = value
+        return [cel_dra.Version(text) for text in value]
+    known: cel_dra.Attribute = value
     return known

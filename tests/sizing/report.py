@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kubectl_gpuadmit.sizing import constants
 from kubectl_gpuadmit.sizing.activations import capture_sizes
 from kubectl_gpuadmit.sizing.defaults import Settled, settled
-from kubectl_gpuadmit.sizing.ledger import behind_switch
+from kubectl_gpuadmit.sizing.ledger import NEIGHBOURS, behind_switch
 from kubectl_gpuadmit.sizing.parameters import plan
 from kubectl_gpuadmit.sizing.versions import CHEAP_SAMPLING, GRAPHS_PROFILED, release
 from tests.sizing.rows import (
@@ -233,7 +233,7 @@ def _peers(fabric: bool) -> _Times:
         _, product = device_of(j.outcome.row)
         others = (serving.tensor_parallel_size or 1) - 1
         used = serving.engine == "vllm" and others and behind_switch(product) is fabric
-        return float(others) if used else None
+        return float(others if fabric else min(others, NEIGHBOURS)) if used else None
 
     return times
 

@@ -60,6 +60,7 @@ BUILT_IN: dict[str, Resource] = {
         Resource("ServiceAccount", "serviceaccounts", names=("sa", "serviceaccount")),
         Resource("PersistentVolumeClaim", "persistentvolumeclaims", names=("pvc",)),
         Resource("PersistentVolume", "persistentvolumes", namespaced=False, names=("pv",)),
+        Resource("ConfigMap", "configmaps", names=("cm", "configmap")),
         Resource("Service", "services", names=("svc", "service")),
         Resource("Event", "events", names=("ev", "event")),
         Resource("ReplicationController", "replicationcontrollers", names=("rc",)),
@@ -87,6 +88,14 @@ BUILT_IN: dict[str, Resource] = {
             ("v1", "v1beta2", "v1alpha3"),
             namespaced=False,
         ),
+        Resource(
+            "NodeResourceTopology",
+            "noderesourcetopologies",
+            "topology.node.k8s.io",
+            ("v1alpha2", "v1alpha1"),
+            namespaced=False,
+        ),
+        Resource("GpuTopology", "gputopologies", "gpu-admit.io", ("v1alpha1",), namespaced=False),
         Resource("TrainingRuntime", "trainingruntimes", "trainer.kubeflow.org", ("v1alpha1",)),
         Resource(
             "ClusterTrainingRuntime",

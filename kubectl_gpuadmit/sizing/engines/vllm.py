@@ -55,7 +55,9 @@ FLAGS = (
     Flag(("--num-speculative-tokens",), "num_speculative_tokens", "int"),
     Flag(("--language-model-only",), "language_model_only", "flag"),
     Flag(("--limit-mm-per-prompt",), "limit_mm_per_prompt"),
-    Flag(("--nnodes",), "nodes", "int"),
+    Flag(("--nnodes", "-n"), "nodes", "int"),
+    Flag(("--runner",), "runner"),
+    Flag(("--task",), "task"),
 )
 
 BARE = frozenset(
@@ -100,10 +102,25 @@ def refine(parsed: Parsed) -> None:
         parsed.given.append(
             Given("language_model_only", True, limits.text, limits.where, limits.pointer)
         )
+    _runner(parsed)
     length = parsed.last("max_model_len")
     if length is not None and length.value == -1:  # "auto": the longest that fits
         parsed.given = [g for g in parsed.given if g.field != "max_model_len"]
         parsed.missing.append(f"{length.text}: the engine chooses the longest that fits")
+
+
+_POOLING = frozenset({"embed", "embedding", "classify", "score", "reward", "reranking", "pooling"})
+
+
+def _runner(parsed: Parsed) -> None:
+    """``--task embed`` of older versions is ``--runner pooling``; auto is left to the model."""
+    task, runner = parsed.last("task"), parsed.last("runner")
+    parsed.given = [g for g in parsed.given if g.field != "runner"]
+    if runner is not None and runner.value in ("generate", "pooling"):
+        parsed.given.append(runner)
+    elif task is not None and task.value in ("generate", *_POOLING):
+        kind = "generate" if task.value == "generate" else "pooling"
+        parsed.given.append(Given("runner", kind, task.text, task.where, task.pointer))
 
 
 def _speculative(parsed: Parsed, said: Given) -> None:
