@@ -80,8 +80,7 @@ def mutated(request: Request, cluster: Cluster, *, version: int) -> Mutated:
     if run.patched and not refused:
         for call in run.calls():
             again = call.bound.spec.get("reinvocationPolicy") == "IfNeeded"
-            if again and call.key in invoked:
-                run.invoke(call)
+            run.invoke(call, conditions_only=not (again and call.key in invoked))
     return run.result
 
 
@@ -114,8 +113,11 @@ class _Run:
     def _trouble(self, one: Bound, message: str, unknown: bool) -> None:
         self.result.troubles.append(Trouble(one, message, unknown))
 
-    def invoke(self, call: _Call) -> bool:
-        """Whether the match conditions hold, so that the mutations were tried."""
+    def invoke(self, call: _Call, *, conditions_only: bool = False) -> bool:
+        """Whether the match conditions hold, so that the mutations were tried.
+
+        In the second round the conditions of all policies are evaluated, whoever is called again.
+        """
         one = call.bound
         now = structs.replace(self._request, object=self.result.object)
         known = of_policy(one.spec, self._version)
@@ -127,6 +129,8 @@ class _Run:
             return False
         except Fail as problem:
             self._trouble(one, str(problem), False)
+            return False
+        if conditions_only:
             return False
         before = self.result.object
         for mutation in one.spec.get("mutations") or ():

@@ -133,6 +133,8 @@ def new_pod(template: Json, given: Pod, pod: Pod, cluster: Cluster, *, token: bo
     spec = raw["spec"]
     if spec.get("serviceAccountName"):
         spec["serviceAccount"] = spec["serviceAccountName"]
+    raw = {**typed(raw, "v1.Pod"), "apiVersion": "v1", "kind": "Pod"}
+    spec = raw["spec"]
     if token and _mounts_token(spec, pod.namespace or "default", cluster):
         pod_defaults.mount_token(spec)
     return raw
