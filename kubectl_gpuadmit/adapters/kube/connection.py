@@ -3,7 +3,8 @@
 Rules of this module
 1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec
    and OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
-2. A request is asked again only where that cannot do harm: reads, dry runs, deletions; no other write.
+2. A request is asked again only where that cannot do harm: reads, dry runs, deletions; nothing
+   else that writes.
 3. Waits are bounded: ``MAX_WAIT`` seconds over all retries of a request.
 """
 
