@@ -192,6 +192,8 @@ def _judge_group(
     cluster = state.cluster
     changed = _mutated(workload, group, cluster, terms, running)
     group, pod = changed.group, changed.stored.pod
+    if changed.scaled_to_zero:
+        return _without_pods(changed, cluster, terms, running)
     second = chain.validate(pod, cluster, owner=workload.ref.kind, kubernetes=terms.kubernetes)
     findings = [*changed.stored.findings, *second.findings]
     unknowns = [*changed.unknowns, *changed.stored.unknowns, *second.unknowns]
@@ -251,6 +253,44 @@ def _judge_group(
     )
 
 
+def _without_pods(
+    changed: _Changed, cluster: Cluster, terms: Terms, running: tuple[Pod, ...]
+) -> _Group:
+    """A group that a rule has scaled to zero: nothing of it is admitted or placed. What the rules
+    about its model say is told as the reason, and refuses nothing any more."""
+    workload, group, pod = changed.workload, changed.group, changed.stored.pod
+    ask = asking.about(workload, group, pod, terms, running)
+    findings = [*changed.findings]
+    unknowns = [*changed.unknowns]
+    for rule in terms.of_stage("validate"):
+        if rule.family != "model":
+            continue
+        for found in asking.asked(rule, ask, cluster, terms):
+            if isinstance(found, Finding):
+                level = "warn" if found.level == "deny" else found.level
+                findings.append(structs.replace(found, level=level, suggest=()))
+            elif isinstance(found, Unknown):
+                unknowns.append(found)
+    none = Placed((), (), cluster, "fits")
+    stands, models = _running(workload, group, pod, none, cluster, terms)
+    return _Group(
+        role=group.role,
+        pods=0,
+        admitted=0,
+        placed=none,
+        gpus={},
+        findings=findings,
+        unknowns=unknowns,
+        mutations=changed.mutations,
+        ops=changed.ops,
+        names=PodNames(group, 0),
+        pod=_owned(pod, workload),
+        after=cluster,
+        running=stands,
+        models=models,
+    )
+
+
 GRAVEST_RUNNING: tuple[Running, ...] = ("exceeds", "unknown", "fits", "not-a-model")
 
 
@@ -273,14 +313,19 @@ def _running(
 
 
 class _Changed(Struct):
-    """A group after every mutating rule, and what those rules had to say."""
+    """A group after every mutating rule, and what those rules had to say.
 
+    Of a workload that a rule has scaled to zero the group is as it would have been.
+    """
+
+    workload: Workload
     group: PodGroup
     stored: chain.Admitted
     findings: list[Finding]
     unknowns: list[Unknown]
     mutations: list[Mutation]
     ops: list[dict[str, Any]]
+    scaled_to_zero: bool = False
 
 
 def _mutated(
@@ -291,7 +336,8 @@ def _mutated(
     running: tuple[Pod, ...],
 ) -> _Changed:
     """Asks the mutating rules one after another: each sees what those before it made of the pod."""
-    now = _Changed(group, _stored(group.pod, cluster, terms), [], [], [], [])
+    stored = _stored(group.pod, cluster, terms)
+    now = _Changed(workload, group, stored, [], [], [], [])
     for rule in terms.of_stage("mutate"):
         ask = asking.about(workload, now.group, now.stored.pod, terms, running)
         for found in asking.asked(rule, ask, cluster, terms):
@@ -314,6 +360,11 @@ def _stored(pod: Pod, cluster: Cluster, terms: Terms) -> chain.Admitted:
 def _change(now: _Changed, found: Mutation, terms: Terms) -> None:
     """Applies one mutation, or only notes it where its level is lower than ``deny``."""
     group = now.group
+    if found.of == "object":
+        before = templates.present(now.workload.manifest, found.ops)
+        now.mutations.append(structs.replace(found, at="", before=before))
+        now.scaled_to_zero |= found.level == "deny"
+        return
     at = "" if group.pointer == "-" else group.pointer
     try:
         after = templates.patched(group, found.ops)
@@ -421,13 +472,15 @@ def _verdict(
         for name, amount in one.gpus.items():
             gpus[name] = gpus.get(name, 0) + amount
     worst = min(groups, key=lambda one: GRAVEST_PLACEMENT.index(one.placed.placement), default=None)
+    mutations = _unique_mutations(m for one in groups for m in one.mutations)
+    objects = [m for m in mutations if m.of == "object" and m.level == "deny"]
     ops = [op for one in groups for op in one.ops]
     return Verdict(
         ref=workload.ref,
         location=workload.location,
         pods=sum(one.pods for one in groups),
         gpus=dict(sorted(gpus.items())),
-        admission=_admission(findings, unknowns, mutated=bool(ops)),
+        admission=_admission(findings, unknowns, mutated=bool(ops or objects)),
         placement=_placement(workload, worst),
         running=min(
             (one.running for one in groups), key=GRAVEST_RUNNING.index, default="not-a-model"
@@ -436,7 +489,7 @@ def _verdict(
         findings=findings,
         unknowns=unknowns,
         patch=tuple(next((one.ops for one in groups if one.ops), ())),
-        mutations=_unique_mutations(m for one in groups for m in one.mutations),
+        mutations=mutations,
         nodes=worst.placed.nodes if worst else (),
         places=tuple(
             PodPlace(pod=name, role=one.role, node=node)
@@ -455,6 +508,8 @@ def _verdict(
             for one in groups
         ),
         models=tuple(model for one in groups for model in one.models),
+        object_patch=tuple(op for m in objects for op in m.ops),
+        events=tuple(m.event for m in objects if m.event is not None),
     )
 
 

@@ -6,7 +6,8 @@ live in namespaces, which.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.workloads import Workload
 from kubectl_gpuadmit.placement.kubelet import asks
-from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.policy import Policy, serving
 from kubectl_gpuadmit.rule import Rule
 
 ADMISSION_CONFIGURATION = (
@@ -129,6 +130,7 @@ def needs(
         found.append(Need("ResourceSlice"))
     if any(rule.family == "ephemeral" for rule in asked):
         found.append(Need("Job"))
+    found += _config_maps(listed, policy)
     there = {need.kind for need in found}
     found += [
         Need(kind)
@@ -136,6 +138,33 @@ def needs(
         if kind != "GpuPoolHistory"
     ]
     return tuple(found)
+
+
+def _config_maps(workloads: Iterable[Workload], policy: Policy) -> list[Need]:
+    """ConfigMaps that GPU pods take arguments from, each by name: no others are read."""
+    names: dict[tuple[str, str], None] = {}
+    for one in workloads:
+        for group in one.groups:
+            if serving.may_serve(group.pod, policy):
+                home = one.ref.namespace or "default"
+                names.update(((home, name), None) for name in _referred(group.template.get("spec")))
+    return [
+        Need("ConfigMap", (home,), fields=f"metadata.name={name}") for home, name in sorted(names)
+    ]
+
+
+def _referred(data: Any) -> Iterator[str]:
+    """Names of ConfigMaps that a pod spec mounts or takes variables from."""
+    if isinstance(data, list):
+        for item in data:
+            yield from _referred(item)
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            if key in ("configMap", "configMapRef", "configMapKeyRef") and isinstance(value, dict):
+                if isinstance(value.get("name"), str):
+                    yield value["name"]
+            else:
+                yield from _referred(value)
 
 
 def _has_volumes(pod: Pod) -> bool:

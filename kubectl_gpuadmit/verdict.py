@@ -66,10 +66,21 @@ class Unknown(Struct, frozen=True):
     stage: Literal["admission", "placement", "running"] = "admission"
 
 
+class ObjectEvent(Struct, frozen=True):
+    """A Kubernetes Event that says why an object was changed; whoever changes it sends it."""
+
+    type: Literal["Normal", "Warning"]
+    reason: str
+    """In CamelCase, as Events have it."""
+    message: str
+    """At most 1,024 bytes, as the API server takes it."""
+
+
 class Mutation(Struct, frozen=True):
     """A change that a mutating rule makes, as RFC 6902 operations against the pod template.
 
-    Paths start at the template: ``/metadata/labels/x``, ``/spec/nodeSelector``.
+    Paths start at the template: ``/metadata/labels/x``, ``/spec/nodeSelector``; with ``of`` set to
+    ``object`` at the workload's own root: ``/spec/replicas``.
     """
 
     ops: tuple[dict[str, Any], ...]
@@ -79,6 +90,8 @@ class Mutation(Struct, frozen=True):
     """``audit`` and ``warn`` mutations are reported, not applied."""
     at: str = ""
     """RFC 6901 pointer to the template in the manifest (``/spec/template``), '' for a Pod."""
+    of: Literal["template", "object"] = "template"
+    event: ObjectEvent | None = None
     before: dict[str, Any] = {}
     """Path of an op -> the value that it replaces or removes, so that a diff can show it."""
 
@@ -242,6 +255,10 @@ class Verdict(Struct, frozen=True):
     """The pods by role; empty where nobody counted them apart."""
     models: tuple[ServedModel, ...] = ()
     """Models that its pods serve."""
+    object_patch: tuple[dict[str, Any], ...] = ()
+    """Applied changes of the workload's own object, beside those of its template."""
+    events: tuple[ObjectEvent, ...] = ()
+    """Events that belong to them."""
 
     @property
     def outcome(self) -> Outcome:

@@ -16,12 +16,14 @@ from kubectl_gpuadmit.errors import (
     EXIT_UNANSWERED,
     BadInput,
     NothingChecked,
+    Unanswerable,
 )
 
 if TYPE_CHECKING:
     from typing import Any
 
     from kubectl_gpuadmit.render.fit import Asked
+    from kubectl_gpuadmit.sizing.advice import Alternative
     from kubectl_gpuadmit.sizing.architecture import Architecture
     from kubectl_gpuadmit.sizing.checkpoint import Checkpoint
     from kubectl_gpuadmit.sizing.envelope import Envelope, Want
@@ -255,7 +257,7 @@ def _model(named: dict[str, str]) -> tuple[Asked, Architecture, Checkpoint | Non
     facts = look_up(Models(), named["--model"])
     if isinstance(facts, str) or facts.architecture is None:
         near = suggestions(named["--model"])
-        raise BadInput(
+        raise Unanswerable(
             "unknown-model",
             f"{named['--model'][:120]!r} is no model of the catalogue",
             hint=f"did you mean {', '.join(near)}?" if near else "name its config.json: --config",
@@ -351,11 +353,18 @@ def _one(
 
     asked = structs.replace(asked, product=_product(gpu))
     found = _ask(asked, architecture, checkpoint, want)
+    fitting: tuple[Alternative, ...] = ()
+    if found.fits == "exceeds" and asked.product is not None:
+        from kubectl_gpuadmit.sizing.advice import alternatives
+
+        fitting = alternatives(
+            architecture, asked.serving, asked.product, found, want=want, checkpoint=checkpoint
+        )
     if form is Output.table:
-        page = rendered.fit(asked, found, width=output.width(), ascii=output.in_ascii())
+        page = rendered.fit(asked, found, fitting, width=output.width(), ascii=output.in_ascii())
         output.write_text(page)
     else:
-        _write(rendered.document(asked, found), form)
+        _write(rendered.document(asked, found, fitting), form)
     return {"fits": EXIT_CLEAR, "exceeds": EXIT_DENIED}.get(found.fits, EXIT_UNANSWERED)
 
 

@@ -36,6 +36,8 @@ class Round(Struct, frozen=True):
     """One reading of the cluster."""
 
     answer: Answer
+    objects: tuple[dict[str, Any], ...]
+    """As they are stored, of a question about live objects."""
     placed: bool
     """Every workload runs on nodes; of manifests: every one would."""
 
@@ -61,10 +63,37 @@ def answer_live(question: Question, live: Live) -> int:
     if not live.watch:
         show(found.answer, question)
         code = conclude(found.answer.report, question)
+        if live.apply_mutations:
+            _carry_out(session, found)
         if found.answer.keep is not None:
             found.answer.keep()
         return code
     return _watch(session, found)
+
+
+def _carry_out(session: _Session, found: Round) -> None:
+    """Changes the live objects as the report says, and says what was done."""
+    from kubectl_gpuadmit.adapters.kube.changing import apply
+    from kubectl_gpuadmit.render.wording import changes
+
+    stored = {
+        _key(str(o["kind"]), str(o["metadata"].get("namespace", "")), str(o["metadata"]["name"])): o
+        for o in found.objects
+    }
+    done = 0
+    for verdict in found.answer.report.workloads:
+        key = _key(verdict.ref.kind, verdict.ref.namespace, verdict.ref.name)
+        if not verdict.object_patch or key not in stored:
+            continue
+        now = session.question.now or dt.datetime.now(dt.UTC)
+        told = apply(session.connection, session.catalogue, verdict, stored[key], now=now)
+        what = "; ".join(changes(verdict.object_patch))
+        say(f"{verdict.ref}: {what}; {plural(told.events, 'Event')} sent")
+        if told.event_problem:
+            say(f"warning: {verdict.ref}: {told.event_problem}")
+        done += 1
+    if not done:
+        say("nothing to carry out: no rule changes these objects themselves")
 
 
 def _begin(question: Question, live: Live, progress: Progress) -> _Session:
@@ -184,7 +213,7 @@ def _round(session: _Session, progress: Progress) -> Round:
         report = _asked_of_server(session, report, facts.cluster, readable, now)
     report = _with_histories(report, histories, now)
     answer = Answer(report, time.monotonic() - begun, positions(readable), keep)
-    return Round(answer, _is_placed(report, histories))
+    return Round(answer, tuple(objects), _is_placed(report, histories))
 
 
 def _keeper(

@@ -162,6 +162,12 @@ OPTIONS: tuple[Option, ...] = (
         "flag",
         "Ask the API server too, by a dry run of the pod.",
     ),
+    Option(
+        "apply_mutations",
+        ("--apply-mutations",),
+        "flag",
+        "Change live objects as rules say: scale to zero, with an Event.",
+    ),
     Option("watch", ("--watch",), "flag", "Explain anew until it is placed."),
     Option(
         "timeout",
@@ -189,6 +195,7 @@ LIVE = (
     "selector",
     "all_namespaces",
     "server",
+    "apply_mutations",
     "watch",
     "timeout",
     "as_user",

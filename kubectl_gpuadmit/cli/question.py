@@ -26,6 +26,8 @@ class Live(Struct, frozen=True, kw_only=True):
     selector: str = ""
     all_namespaces: bool = False
     server: bool = False
+    apply_mutations: bool = False
+    """Carry out what rules change in the objects themselves."""
     watch: bool = False
     timeout: float = WATCH_SECONDS
     """Seconds until --watch ends."""
@@ -162,6 +164,12 @@ def _exclude(
             )
     if values["all_namespaces"] and len(names) > 1:
         raise BadInput("usage", "-A and names exclude each other", hint="use -n with names")
+    if values["apply_mutations"] and (not names or values["watch"]):
+        raise BadInput(
+            "usage",
+            "--apply-mutations changes live objects, once",
+            hint="for example kubectl gpu-admit explain inferencedeployment/chat --apply-mutations",
+        )
     if values["timeout"] and not values["watch"]:
         raise BadInput("usage", "--timeout ends --watch", hint="add --watch")
 

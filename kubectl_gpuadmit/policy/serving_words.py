@@ -46,8 +46,9 @@ def sentence(engine: EngineFit, on: OnDevices, what: Burst) -> str:
     name = one.model
     asked = f"{devices_words(devices, engine.gpus)}"
     if on.envelope is None and engine.facts is not None and engine.facts.memory_gib is None:
-        each = f" on each of {engine.gpus}" if engine.gpus > 1 else ""
-        return f"{name} needs {on.need_gib or 0:,.1f} GiB for weights{each}; requested {asked}"
+        need, gpus = on.need_gib or 0.0, max(devices.count, 1)
+        each = f", {need:,.1f} on each GPU even if they share it" if gpus > 1 else ""
+        return f"{name} needs {need * gpus:,.1f} GiB for weights{each}; requested {asked}"
     if on.envelope is None:
         assert engine.facts is not None
         whole = engine.facts.memory_gib or 0.0
@@ -58,6 +59,16 @@ def sentence(engine: EngineFit, on: OnDevices, what: Burst) -> str:
         )
     problem = next(p for p in on.envelope.problems if p.dimension == what)
     return f"{name} on {asked}: {problem.detail.rstrip('.')}{_not_added(engine)}"
+
+
+def why(engine: EngineFit) -> str:
+    """Why an engine fits nowhere, in one sentence."""
+    best = roomiest(engine.on)
+    what = burst(best)
+    if what is not None:
+        return sentence(engine, best, what)
+    problems = best.envelope.problems if best.envelope is not None else ()
+    return "; ".join(p.detail.rstrip(".") for p in problems)
 
 
 def devices_words(devices: Devices, gpus: int) -> str:

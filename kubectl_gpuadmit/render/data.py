@@ -104,7 +104,9 @@ def _workload(verdict: Verdict) -> dict[str, Any]:
         "findings": [finding(f) for f in verdict.findings],
         "unknowns": [_unknown(u) for u in verdict.unknowns],
         "patch": list(verdict.patch),
+        "objectPatch": list(verdict.object_patch),
         "mutations": [_mutation(m) for m in verdict.mutations],
+        "events": [msgspec.to_builtins(event) for event in verdict.events],
         "nodes": verdict.nodes,
         "places": verdict.places,
         "waitsFor": list(verdict.waits_for),
@@ -138,7 +140,14 @@ def _unknown(u: Unknown) -> dict[str, Any]:
 
 
 def _mutation(m: Mutation) -> dict[str, Any]:
-    return {"rule": m.rule, "level": m.level, "summary": m.summary, "at": m.at, "ops": list(m.ops)}
+    return {
+        "rule": m.rule,
+        "level": m.level,
+        "summary": m.summary,
+        "at": m.at,
+        "of": m.of,
+        "ops": list(m.ops),
+    }
 
 
 def _remedy(r: Remedy) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from kubectl_gpuadmit.render.wording import encodable, escape_json
-from kubectl_gpuadmit.sizing.advice import Configuration, Line
+from kubectl_gpuadmit.sizing.advice import Alternative, Configuration, Line
 from kubectl_gpuadmit.sizing.amount import Range
 from kubectl_gpuadmit.sizing.envelope import Envelope
 from kubectl_gpuadmit.sizing.problem import Problem
@@ -47,12 +47,22 @@ class Asked(Struct, frozen=True, kw_only=True):
 # ---- data
 
 
-def document(asked: Asked, found: Envelope) -> dict[str, Any]:
+def document(asked: Asked, found: Envelope, fitting: Sequence[Alternative] = ()) -> dict[str, Any]:
     """One answer as plain dicts and lists in the documented order."""
     return {
         "schemaVersion": SCHEMA_VERSION,
         **_asked(asked),
         **_answer(asked, found),
+        "remedies": [
+            {
+                "change": one.change,
+                "verified": True,
+                "gpus": one.envelope.gpus,
+                "maxModelLen": one.envelope.max_model_len,
+                "maxConcurrency": _rounded(_likely(one.envelope.max_concurrency), 2),
+            }
+            for one in _shortest(fitting)
+        ],
     }
 
 
@@ -222,8 +232,15 @@ _VERDICT = {
 }
 
 
-def fit(asked: Asked, found: Envelope, *, width: int = 80, ascii: bool = False) -> Text:
-    """Verdict, why, where the memory goes, on what it rests."""
+def fit(
+    asked: Asked,
+    found: Envelope,
+    fitting: Sequence[Alternative] = (),
+    *,
+    width: int = 80,
+    ascii: bool = False,
+) -> Text:
+    """Verdict, why, what would fit, where the memory goes, on what it rests."""
     from rich.text import Text
 
     from kubectl_gpuadmit.render.page import BOLD, Page
@@ -238,11 +255,27 @@ def fit(asked: Asked, found: Envelope, *, width: int = 80, ascii: bool = False) 
         _reason(page, "warn", problem)
     for missing in found.unknown:
         page.block([("  ", ""), page.mark("unknown")], f"not known: {missing}", indent=4)
+    if fitting:
+        page.blank()
+        page.line(("What would fit", BOLD), (" (each tried)", "dim"))
+        for number, one in enumerate(_shortest(fitting), 1):
+            most = one.envelope.max_concurrency
+            length = one.envelope.max_model_len
+            holds = f"{most.likely:,.1f} requests of {length:,} tokens" if most else ""
+            page.line((f"  {number}  {one.change:<34}", ""), (holds, "dim"))
     if found.weights is not None:
         page.blank()
         _account(page, found)
     _assumed(page, asked, found)
     return Text.assemble(page.text, end="")
+
+
+def _shortest(fitting: Sequence[Alternative]) -> list[Alternative]:
+    """One change of each argument: the one that asks least."""
+    first: dict[str, Alternative] = {}
+    for one in fitting:
+        first.setdefault(one.change.partition(" ")[0], one)
+    return list(first.values())
 
 
 def _subject(asked: Asked, found: Envelope) -> str:
@@ -270,7 +303,10 @@ def _account(page: Page, found: Envelope) -> None:
         ("overhead", found.overhead),
         ("cache", found.kv_cache),
     ):
-        if amount is not None:
+        if amount is not None and name == "cache" and amount.likely < 0:
+            short = (f"   short by {-amount.likely / GIB:.2f} GiB", "dim")
+            page.line((f"  {name:<14}", ""), (f"{'none':>10}", ""), short)
+        elif amount is not None:
             page.line(
                 (f"  {name:<14}", ""),
                 (f"{amount.likely / GIB:>10.2f} GiB", ""),

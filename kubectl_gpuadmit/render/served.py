@@ -32,6 +32,7 @@ def missing(models: Iterable[ServedModel]) -> str:
 def lines(model: ServedModel, *, several: bool, details: bool) -> Iterator[str]:
     """What was recognised and where; with ``details`` every kind of devices and assumption."""
     engine = f"{model.engine} {model.version}".strip()
+    engine = "an engine that is not known" if engine == "unknown" else engine
     name = model.model or "model not known"
     role = f"{model.role}: " if model.role else ""
     source = f" ({model.recognisedFrom})" if model.recognisedFrom else ""

@@ -247,11 +247,13 @@ def _remedies(page: Page, remedies: tuple[Remedy, ...], *, details: bool) -> Non
         or (r.result.admission in ("admitted", "mutated") and r.result.placement == "fits")
         for r in tried
     )
+    fits = all(r.result is not None and r.result.running == "fits" for r in tried)
+    what = "admitted, placed, and the model fits" if fits else "admitted and placed"
     page.blank()
     page.line(
         ("What would make it pass ", BOLD),
         (
-            "(each tried: admitted and placed)" if good else "(each tried, with what came of it)",
+            f"(each tried: {what})" if good else "(each tried, with what came of it)",
             DIM,
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -100,7 +101,7 @@ def by_context(
 ) -> tuple[Line, ...]:
     """Each product × each of CONTEXTS up to the model's own length."""
     most = architecture.max_position_embeddings or CONTEXTS[-1]
-    contexts = [context for context in CONTEXTS if context <= most] or [most]
+    contexts = [context for context in CONTEXTS if context < most] + [most]
     lines = []
     for product in advised() if products is None else products:
         cells = tuple(
@@ -118,3 +119,73 @@ def by_context(
         )
         lines.append(Line(product=product, cells=cells))
     return tuple(lines)
+
+
+class Alternative(Struct, frozen=True, kw_only=True):
+    """One change with which it fits: tried, not guessed."""
+
+    change: str
+    """What to change, in words: ``--max-model-len 18432``."""
+    serving: Serving
+    envelope: Envelope
+
+
+def alternatives(
+    architecture: Architecture,
+    serving: Serving,
+    product: Product,
+    found: Envelope,
+    *,
+    want: Want | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[Alternative, ...]:
+    """Single changes that make an exceeding start fit on GPUs of the same product, cheapest first:
+    what costs nothing, then what costs precision, then what costs GPUs."""
+    fitting = []
+    for change, changed in _changes(architecture, serving, product, found, want):
+        answer = _ask(architecture, changed, product, want, checkpoint)
+        if answer.fits == "fits":
+            fitting.append(Alternative(change=change, serving=changed, envelope=answer))
+    return tuple(fitting)
+
+
+def _changes(
+    architecture: Architecture,
+    serving: Serving,
+    product: Product,
+    found: Envelope,
+    want: Want | None,
+) -> list[tuple[str, Serving]]:
+    reasons = {problem.reason for problem in found.problems}
+    tried: list[tuple[str, Serving]] = []
+
+    def of(change: str, **fields: Any) -> None:
+        tried.append((change, structs.replace(serving, **fields)))
+
+    if "kv-below-context" in reasons and found.longest:
+        least = want.context if want and want.context else 0
+        shorter = int(found.longest.likely) // 1024 * 1024
+        if shorter >= max(1024, least):
+            of(f"--max-model-len {shorter}", max_model_len=shorter)
+    if want and want.concurrency and "concurrency-above-sequences" in reasons:
+        of(f"--max-num-seqs {want.concurrency}", max_num_seqs=want.concurrency)
+    if serving.engine in ("vllm", "nim") and reasons & {
+        "activations-exceed",
+        "kv-below-context",
+        "kv-below-load",
+        "sequences-above-states",
+    }:
+        for sequences in (256, 64, 16):
+            if not serving.max_num_seqs or sequences < serving.max_num_seqs:
+                of(f"--max-num-seqs {sequences}", max_num_seqs=sequences)
+        share = serving.gpu_memory_utilization
+        if share is None or share < 0.95:
+            of("--gpu-memory-utilization 0.95", gpu_memory_utilization=0.95)
+    if serving.kv_cache_dtype in (None, "auto") and reasons & {"kv-below-context", "kv-below-load"}:
+        of("--kv-cache-dtype fp8", kv_cache_dtype="fp8")
+    if architecture.quantization is None and not serving.quantization:
+        of("--quantization fp8", quantization="fp8")
+    for size in SIZES:
+        if (serving.tensor_parallel_size or 1) < size <= product.most:
+            of(f"--tensor-parallel-size {size}", tensor_parallel_size=size)
+    return tried

@@ -60,6 +60,7 @@ BUILT_IN: dict[str, Resource] = {
         Resource("ServiceAccount", "serviceaccounts", names=("sa", "serviceaccount")),
         Resource("PersistentVolumeClaim", "persistentvolumeclaims", names=("pvc",)),
         Resource("PersistentVolume", "persistentvolumes", namespaced=False, names=("pv",)),
+        Resource("ConfigMap", "configmaps", names=("cm", "configmap")),
         Resource("Service", "services", names=("svc", "service")),
         Resource("Event", "events", names=("ev", "event")),
         Resource("ReplicationController", "replicationcontrollers", names=("rc",)),
