@@ -44,6 +44,7 @@ docs: $(VENV)/.dev             ## write the generated pages anew
 
 lock:                          ## resolve the dependencies anew (needs uv)
 	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url pyproject.toml --extra agent -o requirements-agent.lock
 	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url pyproject.toml --all-extras --group dev -o requirements-dev.lock
 
 clean:                         ## remove what the targets made

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kubectl_gpuadmit import rules
+from kubectl_gpuadmit.agent import manifests
 from kubectl_gpuadmit.cli.catalogue import catalogue, found_by_judging
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.policy.schema import policy_schema, setting_key
@@ -180,6 +181,8 @@ def pages() -> dict[str, str]:
         "docs/rules.md": rules_page(),
         "kubectl_gpuadmit/schema/policy-v1.json": policy_schema_text(),
     }
+    for name, objects in manifests.files().items():
+        found[f"deploy/agent/{name}"] = f"# written by `make docs`\n{manifests.text(objects)}"
     for name in WITH_TRANSCRIPTS:
         text = (ROOT / name).read_text()
         found[name] = with_transcripts(TABLE.sub(lambda _: rules_table(), text))

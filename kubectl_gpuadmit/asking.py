@@ -30,6 +30,11 @@ class Terms(Struct, frozen=True):
     kubernetes: str = "1.37"
     """Version of the API server whose defaults are applied."""
 
+    @property
+    def plugins(self) -> frozenset[str]:
+        """Admission plugins that are on besides the default ones."""
+        return self.policy.admission_plugins
+
     def of_stage(self, stage: str) -> Iterator[Rule]:
         return (rule for rule in self.rules if rule.stage == stage)
 
@@ -46,6 +51,7 @@ def about(
         now=terms.now,
         policy=terms.policy,
         pool=terms.policy.pool_of_pod(pod),
+        kubernetes=terms.kubernetes,
         running=running,
     )
 

@@ -9,7 +9,7 @@ Rules of this module
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kubectl_gpuadmit.kube import pods as podlib
@@ -27,6 +27,10 @@ from kubectl_gpuadmit.kube.objects import (
 
 Key = tuple[str, str]
 """(namespace, name); namespace is '' for cluster-scoped kinds."""
+
+
+_VERSIONS = 8
+"""So many states of the same kinds are remembered: what-ifs come and go."""
 
 
 class NodeInfo:
@@ -138,6 +142,9 @@ class Cluster:
         self.static_memo: dict[Any, Any] = {}
         """For placement: results that depend on Node objects alone. Shared by forks; emptied when a
         Node is added, changed or removed."""
+        self._origin = object()
+        self._states: dict[str, object] = {}
+        self._remembered: dict[Any, dict[tuple[object, ...], object]] = {}
         self.pod_memo: dict[Any, Any] = {}
         """For other layers: what they have worked out from one pod, by its identity; each entry
         holds the pod itself. Shared by forks."""
@@ -188,6 +195,9 @@ class Cluster:
         twin.nominated = self.nominated
         twin.static_memo = self.static_memo
         twin.pod_memo = self.pod_memo
+        twin._origin = self._origin
+        twin._states = dict(self._states)
+        twin._remembered = self._remembered
         self._owned.clear()  # both sides copy a kind's table before they write to it
         return twin
 
@@ -235,6 +245,17 @@ class Cluster:
         """Pods of one namespace in insertion order, at the cost of one look-up."""
         return self._pods_by_namespace.get(namespace, ())
 
+    def remembered(self, key: object, kinds: Iterable[str], make: Callable[[], object]) -> object:
+        """What ``make`` works out from objects of these kinds alone: made once for all forks in
+        which these objects are the same. ``make`` must not read them later."""
+        state = tuple(self._states.get(kind, self._origin) for kind in kinds)
+        versions = self._remembered.setdefault(key, {})
+        if state not in versions:
+            while len(versions) >= _VERSIONS:
+                del versions[next(iter(versions))]
+            versions[state] = make()
+        return versions[state]
+
     def namespace(self, name: str) -> Namespace | None:
         found = self.get("Namespace", "", name)
         return found if isinstance(found, Namespace) else None
@@ -265,6 +286,7 @@ class Cluster:
     # -- changes, each on this fork only -----------------------------------------------------------
 
     def _table(self, kind: str) -> dict[Key, KubeObject]:
+        self._states[kind] = object()
         table = self._objects.get(kind, {})
         if kind not in self._owned:
             table = dict(table)

@@ -42,6 +42,7 @@ CLUSTER_SCOPED = frozenset(
     {
         "ClusterTrainingRuntime",
         "DeviceClass",
+        "DeviceTaintRule",
         "MutatingAdmissionPolicy",
         "MutatingAdmissionPolicyBinding",
         "MutatingWebhookConfiguration",
@@ -49,6 +50,7 @@ CLUSTER_SCOPED = frozenset(
         "Node",
         "PersistentVolume",
         "PriorityClass",
+        "ResourcePoolStatusRequest",
         "ResourceSlice",
         "RuntimeClass",
         "StorageClass",

@@ -36,6 +36,11 @@ REASONS: dict[str, str] = {
         "resources); such a pod stays Failed, and its controller makes another; ask for what "
         "the node can give"
     ),
+    "live/runaway": (
+        "Kubelets refuse one pod of the workload after the other, and its controller makes a new "
+        "one each time: the scheduler does not see what the kubelet sees and sends the next one to "
+        "the same node; stop the controller first, then ask for what a node gives or keep off it"
+    ),
     "live/evicted": (
         "Pods were evicted or preempted; the message says by what, often a higher priority"
     ),
@@ -57,10 +62,14 @@ REASONS: dict[str, str] = {
 }
 
 KUBELET = re.compile(
-    r"OutOf\S+|UnexpectedAdmissionError|TopologyAffinityError|NodeAffinity|NodePorts|"
+    r"OutOf\S+|UnexpectedAdmissionError|Topology ?Affinity ?Error|NodeAffinity|NodePorts|"
+    r"SMTAlignmentError|EmptyPodSharedPoolError|"
     r"PodLevelResources\w*|AppArmor|SysctlForbidden|Unsupported\w*|InvalidNodeInfo|"
     r"ResourceExhausted|PodFeatureUnsupported"
 )
+RUNAWAY = 3
+"""Failed pods of one workload and one reason from which on nobody waits for luck."""
+
 FRESH_SECONDS = 20 * 60
 """A controller tries again at least this often: an older refusal says nothing about now."""
 
@@ -106,6 +115,7 @@ def with_history(verdict: Verdict, history: History, *, now: dt.datetime) -> Ver
     told = list(_told(history))
     decisive = [] if placed(verdict, history) else [o for o in told if _decides(o, verdict, now)]
     found = [_finding(one, now, level="deny" if one in decisive else "warn") for one in told]
+    found += _runaway(history, verdict)
     found += _state(history, verdict)
     found += _disagreements([one for one in told if one not in decisive], verdict, history)
     blockers = (*(one.reason for one in decisive), *verdict.blockers)
@@ -161,7 +171,11 @@ def meaning(reason: str, message: str) -> tuple[Evidence, ...]:
         Evidence(cause.reason, _WHO[cause.who], cause.detail, None, cause.speaker)
         for cause in causes
     ]
-    steps = dict.fromkeys(cause.next for cause in causes if cause.next)
+    steps = dict.fromkeys(
+        cause.next
+        for cause in causes
+        if cause.next and not cause.next.startswith("kubectl gpu-admit explain")  # this is it
+    )
     return (*means, *(Evidence("next", "next", step, None) for step in steps))
 
 
@@ -366,6 +380,83 @@ def _on_nodes(history: History) -> list[dict[str, Any]]:
 def _is_ready(pod: dict[str, Any]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+
+
+_STOP = {
+    "Deployment": "scale deployment/{name} --replicas=0",
+    "ReplicaSet": "scale replicaset/{name} --replicas=0",
+    "ReplicationController": "scale rc/{name} --replicas=0",
+    "StatefulSet": "scale statefulset/{name} --replicas=0",
+    "Job": 'patch job/{name} --type=merge -p \'{{"spec":{{"suspend":true}}}}\'',
+    "CronJob": 'patch cronjob/{name} --type=merge -p \'{{"spec":{{"suspend":true}}}}\'',
+}
+"""Kind -> what keeps its controller from making more pods."""
+
+
+def _runaway(history: History, verdict: Verdict) -> Iterator[Finding]:
+    """Pods that kubelets refuse one after the other, told as the one thing that it is."""
+    if verdict.ref.kind == "Pod":
+        return
+    by_reason: dict[str, list[dict[str, Any]]] = {}
+    for pod in history.pods:
+        status = pod.get("status") or {}
+        reason = str(status.get("reason") or "")
+        if status.get("phase") == "Failed" and KUBELET.fullmatch(reason):
+            by_reason.setdefault(reason.replace(" ", ""), []).append(pod)
+    for reason, pods in sorted(by_reason.items()):
+        if len(pods) < RUNAWAY or len(pods) <= verdict.pods:
+            continue
+        nodes: dict[str, int] = {}
+        for pod in pods:
+            node = str((pod.get("spec") or {}).get("nodeName") or "a node")
+            nodes[node] = nodes.get(node, 0) + 1
+        most = max(nodes, key=lambda node: (nodes[node], node))
+        where = f"all on {most}" if len(nodes) == 1 else f"{nodes[most]} of them on {most}"
+        numa = " NUMA" if reason == "TopologyAffinityError" else " what its kubelet knows"
+        yield Finding(
+            "live/runaway",
+            f"{len(pods)} pods {_within(pods)}ended {reason}, {where}: the scheduler does not see"
+            f"{numa}, to it the node looks free, and it sends the next one there again; waiting"
+            " does not end this",
+            (
+                *(
+                    Evidence(f"Node {node}", "pods that its kubelet refused", nodes[node], None)
+                    for node in sorted(nodes, key=lambda node: (-nodes[node], node))[:3]
+                ),
+                *_ways_out(verdict, most),
+            ),
+            permanent=False,
+            rule="live",
+            level="warn",
+        )
+
+
+def _within(pods: list[dict[str, Any]]) -> str:
+    """``within 90 s ``, '' where their times are not known."""
+    instants = []
+    for pod in pods:
+        try:
+            instants.append(times.parse_instant(_created(pod)))
+        except times.TimeError:
+            return ""
+    return f"within {times.spell(max(instants) - min(instants))} "
+
+
+def _ways_out(verdict: Verdict, node: str) -> Iterator[Evidence]:
+    ref = verdict.ref
+    at = f"kubectl -n {ref.namespace or 'default'}"
+    if stop := _STOP.get(ref.kind):
+        yield Evidence("next", "stop it", f"{at} {stop.format(name=ref.name)}", None)
+    yield Evidence(
+        "next", "then clear up", f"{at} delete pods --field-selector status.phase=Failed", None
+    )
+    yield Evidence(
+        "next",
+        "then mend it",
+        f"keep off {node}: node affinity kubernetes.io/hostname NotIn [{node}]; or ask for what one"
+        " of its NUMA nodes has free",
+        None,
+    )
 
 
 def _disagreements(told: Iterable[_Told], verdict: Verdict, history: History) -> Iterator[Finding]:

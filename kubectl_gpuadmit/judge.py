@@ -226,7 +226,8 @@ def _judge_group(
             cluster, asking_pod, names.first(admitted), workload, group, terms, mates
         ).cluster
     else:
-        _leave_pending(after, asking_pod, names, len(placed.places), admitted)
+        promised = [at for pod in running if (at := pod.status.nominatedNodeName)]
+        _leave_pending(after, asking_pod, names, len(placed.places), admitted, promised)
     after_rules += placed.findings
     unknowns += placed.unknowns
     running_there, models = _running(workload, group, pod, placed, cluster, terms)
@@ -335,15 +336,7 @@ def _mutated(
     running: tuple[Pod, ...],
 ) -> _Changed:
     """Asks the mutating rules one after another: each sees what those before it made of the pod."""
-    now = _Changed(
-        workload,
-        group,
-        chain.mutate(group.pod, cluster, kubernetes=terms.kubernetes),
-        [],
-        [],
-        [],
-        [],
-    )
+    now = _Changed(workload, group, _stored(group.pod, cluster, terms), [], [], [], [])
     for rule in terms.of_stage("mutate"):
         ask = asking.about(workload, now.group, now.stored.pod, terms, running)
         for found in asking.asked(rule, ask, cluster, terms):
@@ -355,8 +348,12 @@ def _mutated(
                 case Unknown():
                     now.unknowns.append(found)
         if now.group is not ask.group:
-            now.stored = chain.mutate(now.group.pod, cluster, kubernetes=terms.kubernetes)
+            now.stored = _stored(now.group.pod, cluster, terms)
     return now
+
+
+def _stored(pod: Pod, cluster: Cluster, terms: Terms) -> chain.Admitted:
+    return chain.mutate(pod, cluster, kubernetes=terms.kubernetes, plugins=terms.plugins)
 
 
 def _change(now: _Changed, found: Mutation, terms: Terms) -> None:
@@ -390,13 +387,28 @@ def _owned(pod: Pod, workload: Workload) -> Pod:
     return structs.replace(pod, metadata=structs.replace(pod.metadata, ownerReferences=(owner,)))
 
 
-def _leave_pending(cluster: Cluster, pod: Pod, names: PodNames, placed: int, admitted: int) -> None:
-    """Admitted pods that find no node stay behind: they count for whoever asks how many wait."""
+def _leave_pending(
+    cluster: Cluster,
+    pod: Pod,
+    names: PodNames,
+    placed: int,
+    admitted: int,
+    promised: Sequence[str],
+) -> None:
+    """Admitted pods that find no node stay behind: they count for whoever asks how many wait.
+
+    ``promised`` are nodes on which pods of this very workload have preempted others already: what
+    replaces them in this run keeps the promise.
+    """
     if pod.spec.nodeName:
         return  # no scheduler holds it: the kubelet of that node fails it
     for number in range(placed, min(admitted, placed + PENDING_KEPT)):
         metadata = structs.replace(pod.metadata, name=names[number])
-        cluster.apply(structs.replace(pod, metadata=metadata))
+        left = structs.replace(pod, metadata=metadata)
+        if number - placed < len(promised):
+            status = structs.replace(pod.status, nominatedNodeName=promised[number - placed])
+            left = structs.replace(left, status=status)
+        cluster.apply(left)
 
 
 def _place(
@@ -429,6 +441,7 @@ def _place(
         ttl_annotations=terms.policy.ttl_annotations,
         mates=mates,
         kubernetes=terms.kubernetes,
+        policy=terms.policy,
     )
 
 
@@ -541,7 +554,8 @@ def _blockers(findings: tuple[Finding, ...]) -> tuple[str, ...]:
 
 
 def _places(found: Finding) -> bool:
-    return found.reason.startswith("placement/")
+    """Of the scheduler, not of the API server: ``placement/``, and ``dra/`` of its filter."""
+    return found.rule == "placement" or found.reason.startswith("placement/")
 
 
 def _unique_mutations(mutations: Iterable[Mutation]) -> tuple[Mutation, ...]:

@@ -11,8 +11,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.workloads import Workload
+from kubectl_gpuadmit.placement.kubelet import asks
 from kubectl_gpuadmit.policy import Policy, serving
 from kubectl_gpuadmit.rule import Rule
 
@@ -36,7 +39,16 @@ class Need(Struct, frozen=True):
     namespaces: tuple[str, ...] | None = None
     fields: str = ""
     """A field selector."""
+    optional: bool = False
+    """Most clusters have none, and nobody misses it: where it is refused, nothing is said."""
 
+
+ALIGNMENT = (
+    Need("GpuTopology", optional=True),
+    Need("NodeResourceTopology", optional=True),
+    Need("KubeletConfiguration", optional=True),
+)
+"""Who knows NUMA nodes, and what kubelets make of them."""
 
 EVERYTHING = (
     Need("Pod", fields=LIVING_PODS),
@@ -47,9 +59,11 @@ EVERYTHING = (
             *("PriorityClass", "PodDisruptionBudget", "RuntimeClass", "Job"),
             *("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "CSINode"),
             *("CSIDriver", "CSIStorageCapacity", "DeviceClass", "ResourceSlice"),
-            *("ResourceClaim", "ResourceClaimTemplate", *ADMISSION_CONFIGURATION),
+            *("ResourceClaim", "ResourceClaimTemplate", "DeviceTaintRule"),
+            *ADMISSION_CONFIGURATION,
         )
     ),
+    *ALIGNMENT,
 )
 """What any question may need: for a snapshot."""
 
@@ -97,7 +111,10 @@ def needs(
             Need("ResourceClaim"),
             Need("ResourceClaimTemplate", homes),
             Need("ResourceSlice"),
+            Need("DeviceTaintRule"),
         ]
+    if any(map(_takes_part_in_alignment, pods)):
+        found += ALIGNMENT
     if any(one.ref.kind == "TrainJob" for one in listed):
         found += [Need("TrainingRuntime", homes), Need("ClusterTrainingRuntime")]
     asked = [rule for rule in rules.values() if _is_on(rule, policy, homes)]
@@ -142,6 +159,18 @@ def _referred(data: Any) -> Iterator[str]:
 
 def _has_volumes(pod: Pod) -> bool:
     return any(v.persistentVolumeClaim or v.ephemeral for v in pod.spec.volumes or ())
+
+
+def _takes_part_in_alignment(pod: Pod) -> bool:
+    """Several devices, or CPUs of its own: only then a kubelet may refuse what the scheduler let
+    through often enough to ask every kubelet about it."""
+    try:
+        ask = asks.of(pod)
+    except quantity.QuantityError:
+        return False
+    devices = sum(n for name, n in ask.pod_devices().items() if is_extended(name))
+    pinned = ask.guaranteed and any(container.whole_cpus for container in ask.containers)
+    return devices > 1 or (devices > 0 and pinned)
 
 
 def _is_on(rule: Rule, policy: Policy, homes: Iterable[str]) -> bool:

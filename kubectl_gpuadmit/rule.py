@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.verdict import Fidelity, Finding, Level, Mutation, Unknown
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class Ask(Struct, frozen=True):
     policy: Policy
     pool: str = ""
     """Name of the policy's pool that the pod is bound to, '' if none or several."""
+
+    kubernetes: str = LATEST
+    """Version of the API server that the pod is sent to."""
 
     running: tuple[Pod, ...] = ()
     """Pods of this very workload that run now. They are not in the cluster that the rule is given:

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from kubectl_gpuadmit.errors import BadManifest
-from kubectl_gpuadmit.kube.decode import GROUPS, convert, decode_bulk, decode_object
+from kubectl_gpuadmit.kube.decode import convert, decode_bulk, decode_object
+from kubectl_gpuadmit.kube.kinds import GROUPS, KNOWN_KINDS
 from kubectl_gpuadmit.kube.manifests import Document, read_documents
 from kubectl_gpuadmit.kube.objects import (
-    KNOWN_KINDS,
     ConfigMap,
     Generic,
+    GpuTopology,
     KubeObject,
     Node,
     Pod,
@@ -182,6 +183,9 @@ def test_every_known_kind_has_a_group() -> None:
         ("batch.volcano.sh/v1alpha1", "Job", Generic, "Job"),
         ("serving.knative.dev/v1", "Service", Generic, "Service"),
         ("v1", "ConfigMap", ConfigMap, "ConfigMap"),
+        ("gpu-admit.io/v1alpha1", "GpuTopology", GpuTopology, "GpuTopology"),
+        ("gpu-admit.io/v2", "GpuTopology", Generic, "GpuTopology"),
+        ("example.org/v1alpha1", "GpuTopology", Generic, "GpuTopology.example.org"),
     ],
 )  # fmt: skip
 def test_a_struct_is_used_for_its_own_api_group_alone(

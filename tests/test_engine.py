@@ -803,3 +803,18 @@ def decoded_quota(hard: str, *, used: str = "0") -> KubeObject:
             "status": {"hard": {key: hard}, "used": {key: used}},
         }
     )
+
+
+# -- what the policy says of the API server --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "placement"), [("{}", "never"), ("[ExtendedResourceToleration]", "fits")]
+)
+def test_gpu_taints_are_tolerated_where_the_policy_says_that_the_plugin_is_on(
+    told: str, placement: str
+) -> None:
+    tainted = node("n0", 4, taints=[{"key": GPU, "effect": "NoSchedule"}])
+    key = f"admissionPlugins: {told}\n" if told != "{}" else ""
+    made = report(deployment("web", gpus=1), world(tainted), policy("rules: {}\n" + key))
+    assert only(made).placement == placement

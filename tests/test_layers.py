@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "kubectl_gpuadmit"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-IMPURE = ("adapters", "cli")
+IMPURE = ("adapters", "agent", "cli")
 FORBIDDEN = {
     "os", "time", "random", "socket", "subprocess", "logging", "pathlib", "tempfile", "sys",
     "urllib", "http", "threading", "asyncio", "kubernetes", "pynvml", "typer", "click",

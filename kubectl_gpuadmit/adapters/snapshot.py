@@ -31,7 +31,8 @@ from kubectl_gpuadmit.adapters.writing import write_whole
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest, BadSnapshot
 from kubectl_gpuadmit.kube.decode import decode_bulk, kind_name
-from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject
+from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
+from kubectl_gpuadmit.kube.objects import Generic, KubeObject
 
 _PIECE = 1 << 16
 """Bytes that are unpacked at a time."""
@@ -43,10 +44,6 @@ _PLURALS = {kind.lower() + ("es" if kind.endswith("s") else "s"): kind for kind 
     "pvcs": "PersistentVolumeClaim",
     "pvs": "PersistentVolume",
     "pdbs": "PodDisruptionBudget",
-    "resourceclaims": "ResourceClaim",
-    "resourceclaimtemplates": "ResourceClaimTemplate",
-    "resourceslices": "ResourceSlice",
-    "deviceclasses": "DeviceClass",
     "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
     "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
     "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",

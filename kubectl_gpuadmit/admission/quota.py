@@ -20,7 +20,8 @@ from kubectl_gpuadmit.admission.refusal import stored_name
 from kubectl_gpuadmit.admission.resource_lists import ZERO, ResourceList, plus, read, times
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import quota_keys
-from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta, Pod, ResourceQuota
+from kubectl_gpuadmit.kube.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from kubectl_gpuadmit.kube.objects import KubeObject, ObjectMeta, Pod, ResourceQuota
 from kubectl_gpuadmit.kube.quantity import Quantity
 from kubectl_gpuadmit.verdict import Finding, Unknown
 
@@ -39,7 +40,7 @@ class Ledger:
         self._rows: dict[str, tuple[Row, ...]] = {}
         self._accepted: tuple[tuple[str, Charge, int], ...] = ()
         self._classes: dict[str, str] | None = None
-        self._templates: dict[tuple[str, str], Generic] = {}
+        self._templates: dict[tuple[str, str], ResourceClaimTemplate] = {}
 
     @classmethod
     def of(cls, cluster: Cluster) -> Ledger:
@@ -106,10 +107,11 @@ class Ledger:
         """
         if isinstance(obj, ResourceQuota):
             self.apply_quota(obj)
-        if isinstance(obj, Generic) and obj.kind == "ResourceClaimTemplate":
+        if isinstance(obj, ResourceClaimTemplate):
             self._templates = {**self._templates, (obj.namespace, obj.name): obj}
-        if isinstance(obj, Generic) and obj.kind == "DeviceClass":
-            self._classes = {**self._device_classes(), obj.name: _extended_name(obj)}
+        if isinstance(obj, DeviceClass):
+            extended = obj.spec.extendedResourceName or ""
+            self._classes = {**self._device_classes(), obj.name: extended}
             return (), ()
         if not obj.namespace or self._cluster.get(obj.kind, obj.namespace, obj.name) is not None:
             return (), ()
@@ -168,15 +170,14 @@ class Ledger:
             template = self._templates.get((namespace, name or "")) or self._cluster.get(
                 "ResourceClaimTemplate", namespace, name or ""
             )
-            if not isinstance(template, Generic):
+            if not isinstance(template, ResourceClaimTemplate):
                 continue
-            made = Generic(
+            made = ResourceClaim(
                 apiVersion=template.apiVersion,
                 metadata=ObjectMeta(
                     namespace=namespace, generateName=f"{stored_name(pod)}-{claim.name}-"
                 ),
-                realKind="ResourceClaim",
-                document={"spec": (template.document.get("spec") or {}).get("spec")},
+                spec=template.spec.spec,
             )
             _, refused, _ = self._admit(namespace, self._charge(made), count)
             found += (
@@ -199,9 +200,9 @@ class Ledger:
     def _device_classes(self) -> dict[str, str]:
         if self._classes is None:
             self._classes = {
-                obj.name: _extended_name(obj)
+                obj.name: obj.spec.extendedResourceName or ""
                 for obj in self._cluster.every("DeviceClass")
-                if isinstance(obj, Generic)
+                if isinstance(obj, DeviceClass)
             }
         return self._classes
 
@@ -335,10 +336,6 @@ class Ledger:
                     )
                 )
         return tuple(found)
-
-
-def _extended_name(obj: Generic) -> str:
-    return str((obj.document.get("spec") or {}).get("extendedResourceName") or "")
 
 
 def _sum(

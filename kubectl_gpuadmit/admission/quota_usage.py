@@ -8,7 +8,6 @@ pkg/quota/v1/generic/evaluator.go, pkg/apis/core/v1/helper/qos/qos.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from msgspec import Struct
 
@@ -16,6 +15,7 @@ from kubectl_gpuadmit.admission import resource_lists
 from kubectl_gpuadmit.admission.refusal import stored_name
 from kubectl_gpuadmit.admission.resource_lists import ResourceList
 from kubectl_gpuadmit.kube import quota_keys
+from kubectl_gpuadmit.kube.dra import MAX_RESULTS, DeviceRequest, ExactRequest, ResourceClaim
 from kubectl_gpuadmit.kube.objects import (
     Container,
     Generic,
@@ -32,7 +32,7 @@ from kubectl_gpuadmit.kube.quantity import Quantity
 from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, REQUESTS, is_extended, is_hugepages
 
 ONE = Quantity(1_000_000_000)
-ALL_DEVICES = 32
+ALL_DEVICES = MAX_RESULTS
 """A request for all devices is charged as the most that a claim may hold."""
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -258,16 +258,14 @@ def _whole(number: int) -> Quantity:
     return Quantity(number * 1_000_000_000)
 
 
-def of_resource_claim(claim: Generic, extended: dict[str, str]) -> Charge:
+def of_resource_claim(claim: ResourceClaim, extended: dict[str, str]) -> Charge:
     """A ResourceClaim: itself and its devices per class, in the worst case.
 
     ``extended``: DeviceClass name -> spec.extendedResourceName ('' if none). What the pod of an
     extended-resource claim has already been charged is not taken off again.
     """
     devices: dict[str, int] = {}
-    document = claim.document
-    requests = ((document.get("spec") or {}).get("devices") or {}).get("requests") or []
-    for request in requests:
+    for request in claim.spec.devices.requests or ():
         for name, number in _devices(request).items():
             devices[name] = devices.get(name, 0) + number
     usage: ResourceList = {quota_keys.CLAIM_COUNT: ONE}
@@ -288,29 +286,27 @@ def of_resource_claim(claim: Generic, extended: dict[str, str]) -> Charge:
     )
 
 
-def _devices(request: dict[str, Any]) -> dict[str, int]:
+def _devices(request: DeviceRequest) -> dict[str, int]:
     """Devices per class of one request: v1 and v1beta2 nest ``exactly``, v1beta1 does not."""
-    choices = request.get("firstAvailable")
-    if choices:
+    if request.firstAvailable:
         most: dict[str, int] = {}
-        for choice in choices:
+        for choice in request.firstAvailable:
             name, number = _wanted(choice)
             if number > most.get(name, 0):
                 most[name] = number
         return most
-    exactly = request.get("exactly", request if "deviceClassName" in request else None)
+    exactly = request.exactly or (request if request.deviceClassName else None)
     return dict([_wanted(exactly)]) if exactly else {}
 
 
-def _wanted(request: dict[str, Any]) -> tuple[str, int]:
+def _wanted(request: ExactRequest) -> tuple[str, int]:
     """An absent mode means ExactCount, an absent count one device."""
-    name = str(request.get("deviceClassName", ""))
-    match request.get("allocationMode") or "ExactCount":
+    match request.allocationMode or "ExactCount":
         case "ExactCount":
-            return name, int(request.get("count") or 1)
+            return request.deviceClassName, request.count or 1
         case "All":
-            return name, ALL_DEVICES
-    return name, 0
+            return request.deviceClassName, ALL_DEVICES
+    return request.deviceClassName, 0
 
 
 def of_object(resource: str, name: str = "") -> Charge:
@@ -337,7 +333,7 @@ def of(obj: KubeObject, extended: dict[str, str]) -> Charge:
             return of_volume_claim(obj)
         case Generic() if obj.kind == "Service":
             return of_service(obj)
-        case Generic() if obj.kind == "ResourceClaim":
+        case ResourceClaim():
             return of_resource_claim(obj, extended)
     return of_object(resource_of(obj), stored_name(obj))
 

@@ -12,8 +12,10 @@ import typer
 
 from kubectl_gpuadmit import __version__
 from kubectl_gpuadmit.cli import check, explain
+from kubectl_gpuadmit.cli.agent import agent
 from kubectl_gpuadmit.cli.diff import diff
 from kubectl_gpuadmit.cli.fit import fit
+from kubectl_gpuadmit.cli.isolate import isolate
 from kubectl_gpuadmit.cli.main import PROGRAM
 from kubectl_gpuadmit.cli.options import OPTIONS, OUTPUTS, Argument, Option
 from kubectl_gpuadmit.cli.policy import policy
@@ -93,6 +95,8 @@ app.command()(as_typer_sees_it(check.check, check.ARGUMENT))
 app.command()(why)
 app.command()(snapshot)
 app.command()(diff)
+app.command()(isolate)
+app.command()(agent)
 app.command()(fit)
 app.add_typer(policy, name="policy")
 

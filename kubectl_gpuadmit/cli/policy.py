@@ -1,8 +1,9 @@
-"""``kubectl gpu-admit policy``: lint a policy file, start one, print its schema."""
+"""``kubectl gpu-admit policy``: lint a policy file, start one, print its schema or its ledger."""
 
 from __future__ import annotations
 
 import datetime as dt
+import enum
 from typing import Annotated
 
 import typer
@@ -12,6 +13,14 @@ from kubectl_gpuadmit.cli.problems import say, tell
 from kubectl_gpuadmit.errors import EXIT_BAD_INPUT, EXIT_CLEAR
 
 policy = typer.Typer(rich_markup_mode=None, help="Lint a policy file, start one, print its schema.")
+
+
+class Output(enum.StrEnum):
+    """What is written to stdout."""
+
+    table = "table"
+    json = "json"
+
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE", help="Policy files.")]
 Snapshot = Annotated[
@@ -74,4 +83,65 @@ def schema() -> int:
 
     made = json.encode(policy_schema(REGISTRY, found_by_judging()))
     output.write_data(json.format(made, indent=2).decode() + "\n")
+    return EXIT_CLEAR
+
+
+Ledger = Annotated[str, typer.Argument(metavar="[FILE]", help="Policy file.", show_default=False)]
+KubernetesVersion = Annotated[
+    str,
+    typer.Option(
+        "--kubernetes-version", metavar="1.N", help="Stages of this version, not the policy's."
+    ),
+]
+DriverVersion = Annotated[
+    str,
+    typer.Option("--driver-version", metavar="0.N", help="Stages of this NVIDIA DRA driver."),
+]
+Now = Annotated[
+    str, typer.Option("--now", metavar="TIME", help="Decisions as of this RFC 3339 time.")
+]
+Form = Annotated[Output, typer.Option("-o", "--output", help="What is written to stdout.")]
+
+
+@policy.command()
+def ledger(
+    file: Ledger = "",
+    kubernetes_version: KubernetesVersion = "",
+    driver_version: DriverVersion = "",
+    now: Now = "",
+    form: Form = Output.table,
+) -> int:
+    """Print the maturity ledger.
+
+    Every device feature with its stage and default in the release that runs, and what the policy's
+    ledger has decided of it. A field that nobody filled in is an unresolved decision.
+    """
+    from msgspec import structs
+
+    from kubectl_gpuadmit.cli.answer import load_policy, policy_file
+    from kubectl_gpuadmit.cli.question import instant, version
+    from kubectl_gpuadmit.devices import maturity
+    from kubectl_gpuadmit.errors import BadInput
+    from kubectl_gpuadmit.render import ledger as rendered
+
+    decided = load_policy(policy_file(file) if file else None).ledger
+    versions = decided.versions
+    if kubernetes_version:
+        given = maturity.release(version(kubernetes_version))
+        versions = structs.replace(versions, kubernetes=given)
+    if driver_version:
+        try:
+            versions = structs.replace(versions, driver=maturity.driver_release(driver_version))
+        except ValueError as problem:
+            raise BadInput(
+                "usage", str(problem), field="--driver-version", hint="give it as in 0.5"
+            ) from None
+    as_of = instant(now) if now else dt.datetime.now(dt.UTC)
+    rows = maturity.rows(structs.replace(decided, versions=versions), now=as_of)
+    if form is Output.json:
+        output.write_data(rendered.to_json(rows, versions))
+    else:
+        output.write_text(
+            rendered.text(rows, versions, width=output.width(), ascii=output.in_ascii())
+        )
     return EXIT_CLEAR

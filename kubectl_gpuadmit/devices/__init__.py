@@ -1,1 +1,1 @@
-"""Dynamic Resource Allocation: slices, classes and claims in one form, and what the scheduler would allocate."""
+"""DRA: slices, classes and claims in one form, and what the scheduler would allocate."""

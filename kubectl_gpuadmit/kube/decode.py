@@ -3,8 +3,9 @@
 Which struct: that of the kind if the object's API group is the kind's own (``Event`` of v1, not of
 events.k8s.io; ``Node`` of v1, not of longhorn.io). Everything else is ``Generic``, under its kind,
 or under ``Kind.group`` where the bare name is one that a struct has: so ``Cluster.every("Node")``
-holds Kubernetes' nodes alone. The version within a group does not matter: the fields that are read
-are the same in all of them.
+holds Kubernetes' nodes alone. The version within a group does not matter where the fields that are
+read are the same in all of them; of ``PINNED`` kinds, an object of another version is Generic under
+the bare kind, so that who reads it can refuse that one object.
 """
 
 from __future__ import annotations
@@ -18,28 +19,17 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kubectl_gpuadmit.errors import BadManifest
+from kubectl_gpuadmit.kube import gpu_topology
 from kubectl_gpuadmit.kube.conform import conform
+from kubectl_gpuadmit.kube.kinds import GROUPS, KNOWN_KINDS, AnyKnown
 from kubectl_gpuadmit.kube.manifests import Document, documents_of, is_list, read_roots
-from kubectl_gpuadmit.kube.objects import (
-    KNOWN_KINDS,
-    AnyKnown,
-    Generic,
-    KubeObject,
-    ObjectMeta,
-)
+from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta
 from kubectl_gpuadmit.kube.yaml11 import escape
 
 T = TypeVar("T")
 
-GROUPS: dict[str, str] = {
-    **dict.fromkeys(KNOWN_KINDS, ""),
-    "PriorityClass": "scheduling.k8s.io",
-    "PodDisruptionBudget": "policy",
-    "StorageClass": "storage.k8s.io",
-    "CSINode": "storage.k8s.io",
-    "RuntimeClass": "node.k8s.io",
-}
-"""Kind that has a struct -> the API group whose objects it fits."""
+PINNED: dict[str, str] = {"GpuTopology": gpu_topology.VERSION}
+"""Kind -> the one version that its struct fits."""
 
 
 def group_of(api_version: str) -> str:
@@ -55,6 +45,14 @@ def kind_name(api_version: str, kind: str) -> str:
         if kind in GROUPS and api_version and group != GROUPS[kind]
         else kind
     )
+
+
+def _fits(kind: str, api_version: str) -> bool:
+    """Whether the struct of ``kind`` is for objects of this apiVersion; none given fits."""
+    if not api_version:
+        return True
+    group, _, version = api_version.rpartition("/")
+    return group == GROUPS[kind] and PINNED.get(kind, version) == version
 
 
 def convert(data: Any, type: type[T], *, document: Document | None = None, pointer: str = "") -> T:
@@ -112,7 +110,7 @@ def decode_object(document: Document) -> KubeObject:
 def _from_data(data: dict[str, Any], document: Document | None) -> KubeObject:
     api_version, kind = _identity(data, document)
     struct = KNOWN_KINDS.get(kind)
-    if struct is not None and (not api_version or group_of(api_version) == GROUPS[kind]):
+    if struct is not None and _fits(kind, api_version):
         return convert(data, struct, document=document)
     metadata = data.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
@@ -246,6 +244,8 @@ def _one_pass(raw: bytes) -> tuple[list[KubeObject], set[str]] | None:
     if named:
         if head.kind != f"{named}List" or group_of(version) != GROUPS[named]:
             return None
+        if named in PINNED and not _fits(named, version):
+            return None
         for obj in head.items:
             if not obj.apiVersion:
                 msgspec.structs.force_setattr(obj, "apiVersion", version)
@@ -285,10 +285,7 @@ def _with_holder(
 def _all_fit(objects: Iterable[KubeObject]) -> bool:
     """Whether each object is of the group that its struct is for. A list has few apiVersions."""
     pairs = {(obj.__class__, obj.apiVersion) for obj in objects}
-    return all(
-        not version or group_of(version) == GROUPS[str(struct.__struct_config__.tag)]
-        for struct, version in pairs
-    )
+    return all(_fits(str(struct.__struct_config__.tag), version) for struct, version in pairs)
 
 
 def _from_raw(item: Raw, api_version: str = "", kind: str = "") -> KubeObject:
@@ -299,7 +296,7 @@ def _from_raw(item: Raw, api_version: str = "", kind: str = "") -> KubeObject:
         head = _Item(api_version, kind)
     struct = KNOWN_KINDS.get(head.kind or "")
     version = head.apiVersion or ""
-    if struct is not None and (not version or group_of(version) == GROUPS[str(head.kind)]):
+    if struct is not None and _fits(str(head.kind), version):
         try:
             read: KubeObject = _decoder(struct).decode(item)
         except msgspec.ValidationError:

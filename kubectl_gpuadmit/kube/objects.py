@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from kubectl_gpuadmit.kube.gpu_topology import GpuTopologySpec
+
 QuantityText = str | int | float
 """A quantity as written: the API accepts JSON strings and numbers."""
 
@@ -532,11 +534,16 @@ class Event(KubeObject, frozen=True, gc=False, kw_only=True, tag="Event"):
     eventTime: str | None = None
 
 
+class GpuTopology(KubeObject, frozen=True, gc=False, kw_only=True, tag="GpuTopology"):
+    """The agent's map of the node of the same name; of our own API group."""
+
+    spec: GpuTopologySpec = field(default_factory=GpuTopologySpec)
+
+
 class Generic(KubeObject, frozen=True, gc=False, kw_only=True, tag="Generic"):
     """Any other kind: identity, and the whole document as plain data.
 
-    ``realKind`` is the object's own kind. Owners (Deployment, Job …), DRA objects and CRDs arrive
-    so.
+    ``realKind`` is the object's own kind. Owners (Deployment, Job …) and CRDs arrive so.
     """
 
     realKind: str = ""
@@ -546,45 +553,5 @@ class Generic(KubeObject, frozen=True, gc=False, kw_only=True, tag="Generic"):
     def kind(self) -> str:
         return self.realKind
 
-
-KNOWN_KINDS: dict[str, type[KubeObject]] = {
-    str(cls.__struct_config__.tag): cls
-    for cls in (
-        Pod,
-        Node,
-        Namespace,
-        ResourceQuota,
-        LimitRange,
-        PriorityClass,
-        PodDisruptionBudget,
-        PersistentVolumeClaim,
-        PersistentVolume,
-        StorageClass,
-        CSINode,
-        RuntimeClass,
-        ServiceAccount,
-        ConfigMap,
-        Event,
-    )
-}
-"""Kind -> struct. A kind that is missing here decodes to ``Generic``."""
-
-AnyKnown = (
-    Pod
-    | Node
-    | Namespace
-    | ResourceQuota
-    | LimitRange
-    | PriorityClass
-    | PodDisruptionBudget
-    | PersistentVolumeClaim
-    | PersistentVolume
-    | StorageClass
-    | CSINode
-    | RuntimeClass
-    | ServiceAccount
-    | ConfigMap
-    | Event
-)
 
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]

@@ -6,6 +6,9 @@ it. It says what each node has against the pod; it does not choose, explain or p
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterator
+
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import pods as podlib
 from kubectl_gpuadmit.kube.objects import Pod
@@ -25,6 +28,7 @@ from kubectl_gpuadmit.placement.filters import (
     volume_restrictions,
     volume_zone,
 )
+from kubectl_gpuadmit.placement.filters.dynamic_resources import ABORTS, DynamicResources
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import InterPod
 from kubectl_gpuadmit.placement.filters.node_volume_limits import Limits
 from kubectl_gpuadmit.placement.filters.pod_topology_spread import Spread
@@ -43,7 +47,13 @@ class Cycle:
     """
 
     def __init__(
-        self, cluster: Cluster, pod: Pod, *, lenient: bool = False, kubernetes: str = LATEST
+        self,
+        cluster: Cluster,
+        pod: Pod,
+        *,
+        lenient: bool = False,
+        kubernetes: str = LATEST,
+        now: dt.datetime | None = None,
     ) -> None:
         self.cluster = cluster
         self.pod = pod
@@ -58,6 +68,7 @@ class Cycle:
         self._board = boards.board(
             cluster, self._view, key, self.asked, self.ports, self.delegated, lenient=lenient
         )
+        self.dra = DynamicResources.of(cluster, pod, self.delegated, kubernetes=kubernetes, now=now)
         found = claims.of(cluster, pod)
         self.rejections = self._kept(
             (
@@ -66,14 +77,14 @@ class Cycle:
                 *volume_binding.reject(found),
                 *volume_zone.reject(cluster, found),
                 *inter_pod_affinity.reject(pod),
+                *(self.dra.rejections if self.dra is not None else ()),
             )
         )
         """What refuses the pod before any node is looked at; every node's verdict has it too."""
-        self.unknowns: tuple[Unknown, ...] = (
+        self._unknowns: tuple[Unknown, ...] = (
             *found.unknowns,
             *volume_binding.unknowns(cluster, found),
             *inter_pod_affinity.unknowns(cluster, pod),
-            *dynamic_resources.unknowns(pod, self.delegated),
         )
         wide: tuple[Wide | None, ...] = (
             Restrictions.of(cluster, pod, found),
@@ -82,6 +93,7 @@ class Cycle:
             Zones.of(cluster, found),
             Spread.of(cluster, pod),
             InterPod.of(cluster, pod),
+            self.dra,
         )
         self._wide: tuple[Wide, ...] = tuple(f for f in wide if f is not None)
         self._nominated = {} if lenient else _nominated(cluster, pod)
@@ -90,6 +102,11 @@ class Cycle:
         return tuple(s for s in found if not s.until) if self._lenient and found else found
 
     # -- answers -------------------------------------------------------------------------------
+
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """What the answers so far hang on and the source does not tell."""
+        return (*self._unknowns, *(self.dra.unknowns if self.dra is not None else ()))
 
     def verdicts(self) -> tuple[NodeVerdict, ...]:
         """Every node's answer, in name order."""
@@ -104,7 +121,7 @@ class Cycle:
             found = self._beside_nominated(self.cluster.nodes[name])
             if found:
                 base = (*base[:i], NodeVerdict(name, False, found), *base[i + 1 :])
-        return base
+        return _aborted(base) if self.dra is not None else base
 
     def _beside_nominated(self, info: NodeInfo) -> tuple[Shortfall, ...]:
         """What the node has against the pod once those who preempted for it have moved in."""
@@ -122,13 +139,30 @@ class Cycle:
             return None
         if not self._wide and not self._nominated:
             return self._synced().best()
+        if self.dra is not None:
+            return self._best_with_devices(self.dra)
+        return next(self.feasible(), None)
+
+    def feasible(self) -> Iterator[NodeInfo]:
+        """All feasible nodes, in the order in which the model chooses them."""
+        if self.rejections:
+            return
         for info in self._synced().feasible():
-            if self._judge_wide(info, self._wide):
+            if self._wide and self._judge_wide(info, self._wide):
                 continue
             if info.name in self._nominated and self._beside_nominated(info):
                 continue
-            return info
-        return None
+            yield info
+
+    def _best_with_devices(self, dra: DynamicResources) -> NodeInfo | None:
+        """Every node is asked: an error on one ends the attempt, and alternatives have a score."""
+        others = tuple(f for f in self._wide if f is not dra)
+        for info in self._synced().feasible():
+            fails = any(s.code == ABORTS for s in dra.judge(info))
+            if fails and not self._judge_wide(info, others):
+                return None
+        found = self.feasible()
+        return max(found, key=dra.score, default=None) if dra.scores else next(found, None)
 
     def _synced(self) -> boards.Board:
         """Other cycles may have shown the shared board another cluster since."""
@@ -152,6 +186,10 @@ class Cycle:
         name = pod.spec.nodeName or ""
         for f in self._wide:
             f.moved(pod, self.cluster.nodes[name], 1)
+        if self.dra is not None:
+            self.dra.assume(pod, self.cluster.nodes[name])
+            if self.dra.rejections:
+                self.rejections = self._kept((*self.rejections, *self.dra.rejections))
         self.cluster.apply(pod)
 
     def what_if(self, info: NodeInfo) -> WhatIf:
@@ -209,6 +247,18 @@ class WhatIf:
             if found:
                 return found
         return self._cycle.on_node(self.info, self._wide)
+
+
+def _aborted(verdicts: tuple[NodeVerdict, ...]) -> tuple[NodeVerdict, ...]:
+    """An error of DynamicResources on a node that passes all other filters holds for all nodes."""
+    lone = (v.shortfalls[0] for v in verdicts if len(v.shortfalls) == 1)
+    error = next((s for s in lone if s.code == ABORTS), None)
+    if error is None:
+        return verdicts
+    return tuple(
+        v if error in v.shortfalls else NodeVerdict(v.node, False, (*v.shortfalls, error))
+        for v in verdicts
+    )
 
 
 def _nominated(cluster: Cluster, pod: Pod) -> dict[str, tuple[Pod, ...]]:

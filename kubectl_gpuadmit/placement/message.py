@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kubectl_gpuadmit.kube.objects import Pod
-from kubectl_gpuadmit.placement.filters import RANK, node_affinity
+from kubectl_gpuadmit.placement.filters import RANK, node_affinity, pod_claims
 from kubectl_gpuadmit.verdict import NodeVerdict, Shortfall
 
 PREFILTER_CODES = frozenset(
@@ -22,6 +22,7 @@ PREFILTER_CODES = frozenset(
         "placement/volume-not-found",
         "placement/pod-affinity-unreadable",
     }
+    | pod_claims.CODES
 )
 """Refused before any node is looked at: the message then names the reason, not the nodes."""
 
@@ -74,6 +75,8 @@ def scheduler_message(nodes: Sequence[NodeVerdict], pod: Pod, *, after: str = ""
     rejected = [s for s in nodes[0].shortfalls if s.code in PREFILTER_CODES]
     if rejected:
         first = min(rejected, key=lambda s: RANK[s.filter])
+        if first.filter == pod_claims.FILTER:
+            return f"{head} {first.reason}.{tail}"
         return f"{head} {first.reason}.{unprepared}"
     named, plugins = _restricted(pod)
     if named is not None and not named:

@@ -19,6 +19,8 @@ from kubectl_gpuadmit.kube.quantity import QuantityError
 from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.placement import (
+    alignment,
+    devices,
     explain,
     named_node,
     preemption,
@@ -29,7 +31,9 @@ from kubectl_gpuadmit.placement import (
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import dynamic_resources, scheduling_gates
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
+from kubectl_gpuadmit.placement.kubelet.verdicts import Kubelets, PodGates
 from kubectl_gpuadmit.placement.message import scheduler_message
+from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.verdict import (
     Evidence,
     Finding,
@@ -83,11 +87,13 @@ def place(
     ttl_annotations: Sequence[str] = (),
     mates: Sequence[tuple[Pod, int]] = (),
     kubernetes: str = LATEST,
+    policy: Policy | None = None,
 ) -> Placed:
     """Places ``count`` pods like ``pod``, stopping at the first that finds no node.
 
     ``mates`` are other pods of the same workload, with their numbers: they are in ``cluster``
     already and would be there too if everything else ended.
+    ``policy`` may declare the kubelets of its pools.
     ``names`` are theirs (default: the pod's name and a number). ``decided_by`` names the queue that
     decides; without it the pod's own schedulerName is looked at. ``cluster`` stays as it is.
     """
@@ -98,7 +104,7 @@ def place(
         missing = _unknown("Node objects: not in the source", "kubectl get nodes -o yaml")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     try:
-        cycle = Cycle(fork, pod, kubernetes=kubernetes)
+        cycle = Cycle(fork, pod, kubernetes=kubernetes, now=now)
     except QuantityError as problem:
         missing = _unknown(f"requests of the pod: {problem}")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
@@ -108,9 +114,10 @@ def place(
         gone = (named_node.no_such_node(pod.spec.nodeName),)
         return Placed((), cycle.verdicts(), fork, "never", gone, asked=count)
     verdicts = cycle.verdicts()
+    gates, heard = _gates(cluster, pod, policy, now), alignment.Heard()
     places: list[str] = []
     for i in range(count):
-        best = cycle.best()
+        best = alignment.choose(cycle, gates, None if places else heard)
         if best is None:
             verdicts = cycle.verdicts() if places else verdicts
             break
@@ -118,17 +125,51 @@ def place(
         places.append(best.name)
     unknowns = (*cycle.unknowns, *_unseen(cluster, cycle))
     if len(places) == count:
-        placed = Placed(tuple(places), verdicts, fork, "fits", unknowns=unknowns)
+        verdicts = alignment.amended(verdicts, heard.refused)
+        placed = Placed(tuple(places), verdicts, fork, "fits")
+    elif gates is not None and any(v.fits for v in verdicts):
+        heard = alignment.Heard()
+        alignment.choose(cycle, gates, heard)
+        placed = _misaligned(cycle, verdicts, gates, heard, tuple(places), count)
     else:
         placed = _refused(cycle, verdicts, tuple(places), count, now, ttl_annotations, mates)
-        placed = structs.replace(placed, unknowns=unknowns)
+    if gates is not None:
+        unknowns += alignment.unknowns(gates, heard)
+    placed = structs.replace(placed, unknowns=unknowns)
     if placed.placement in ("fits", "waits") and any(u.level != "audit" for u in unknowns):
         placed = structs.replace(placed, placement="unknown")
     if decided_by or places:
         # the choice of nodes for the first replicas is ours, and so is what is left for the next
         modelled = tuple(structs.replace(f, fidelity="modelled") for f in placed.findings)
         placed = structs.replace(placed, findings=modelled)
+    if placed.placement == "fits" and (risk := alignment.risk(heard)):
+        placed = structs.replace(placed, findings=(*placed.findings, risk))
     return structs.replace(_gated(cluster, pod, placed), asked=count, decided_by=decided_by)
+
+
+def _gates(cluster: Cluster, pod: Pod, policy: Policy | None, now: dt.datetime) -> PodGates | None:
+    """None where no kubelet is known to have a say in it."""
+    kubelets = Kubelets(cluster, policy, now)
+    return kubelets.for_pod(pod) if kubelets.speak else None
+
+
+def _misaligned(
+    cycle: Cycle,
+    verdicts: tuple[NodeVerdict, ...],
+    gates: PodGates,
+    heard: alignment.Heard,
+    places: tuple[str, ...],
+    count: int,
+) -> Placed:
+    """The scheduler has a node for the next pod, and no kubelet takes it."""
+    return Placed(
+        places,
+        alignment.amended(verdicts, heard.refused),
+        cycle.cluster,
+        alignment.placement(heard),
+        (alignment.refused(heard, placed=len(places), count=count),),
+        alignment.waits_for(cycle, gates, heard),
+    )
 
 
 def _past_the_scheduler(
@@ -177,6 +218,7 @@ def _refused(
     found = explain.findings(
         cycle, verdicts, placement=placement, placed=len(places), count=count, room=room
     )
+    found = devices.findings(cycle, verdicts, found)
     waits_for: tuple[str, ...] = ()
     if placement == "waits":
         waits_for = waiting.sentences(
@@ -204,6 +246,7 @@ def _room(
     well."""
     twin = cluster.fork()
     twin.nodes = dict(static.emptied(cluster))
+    dynamic_resources.released(twin)
     for number, (mate, of_them) in enumerate(mates):
         _fill(twin, mate, of_them, f"mate{number}", kubernetes)
     return _fill(twin, pod, count, "room", kubernetes)

@@ -71,8 +71,8 @@ def finding(
             suggest=suggest.fewer(cycle.pod, name, asked, has) if is_extended(name) else (),
             rule=RULE,
         )
-    free = {info.name: max(0, info.free(name)) for info in usable}
-    total, most = sum(free.values()), max(free.values())
+    free = [_free(verdict, name) for verdict in lacking]
+    total, most = sum(free), max(free)
     best = everywhere[nearest.node]
     fewer = suggest.fewer(cycle.pod, name, asked, most) if is_extended(name) else ()
     if total >= asked and len(usable) > 1:
@@ -91,13 +91,28 @@ def finding(
     return Finding(
         reason="placement/insufficient",
         detail=f"needs {amount(name, asked)} {name}, {best.name} has "
-        f"{amount(name, max(0, best.free(name)))} free "
-        f"of {amount(name, best.allocatable.get(name, 0))}",
+        f"{amount(name, _free(nearest, name))} free "
+        f"of {amount(name, best.allocatable.get(name, 0))}{_kept(cycle, best.name)}",
         evidence=evidence,
         permanent=False,
         suggest=fewer,
         rule=RULE,
     )
+
+
+def _free(verdict: NodeVerdict, name: str) -> int:
+    """What the filter found free there: less than the node has where pods are promised a place."""
+    short = next(s for s in verdict.shortfalls if s.requested is not None and s.subject == name)
+    return max(0, (short.capacity or 0) - (short.used or 0))
+
+
+def _kept(cycle: Cycle, node: str) -> str:
+    """`` (the rest is kept for …)``: pods that preempted others there and have not moved in yet."""
+    promised = [f"{pod.namespace}/{pod.name}" for pod in cycle.nominated(node)]
+    if not promised:
+        return ""
+    more = f" and {len(promised) - 1} more" if len(promised) > 1 else ""
+    return f", room there is kept for {promised[0]}{more}"
 
 
 def _deficit(cycle: Cycle, verdict: NodeVerdict) -> tuple[Evidence, ...]:
@@ -110,7 +125,8 @@ def _deficit(cycle: Cycle, verdict: NodeVerdict) -> tuple[Evidence, ...]:
             observed=amount(s.subject, (s.capacity or 0) - (s.used or 0)),
             wanted=amount(s.subject, s.requested or 0),
             source=f"allocatable {amount(s.subject, s.capacity or 0)}, "
-            f"{amount(s.subject, s.used or 0)} requested by {_pods(len(info.pods))}",
+            f"{amount(s.subject, s.used or 0)} requested by {_pods(len(info.pods))}"
+            f"{_kept(cycle, info.name)}",
             bound="least",
         )
         for s in verdict.shortfalls

@@ -208,6 +208,9 @@ def sentences(
             line += f", once {' and '.join(release.events)}"
         if candidate is not None and candidate.node == release.node:
             told = True
+            if all(pod.metadata.deletionTimestamp for pod in release.pods):
+                lines.insert(0, line)  # room is being made already, by preemption or otherwise
+                continue
             same = {id(p) for p in candidate.victims} == {id(p) for p in release.pods}
             whom = "it" if len(release.pods) == 1 else "them"
             victims = whom if same else _names(cycle, candidate.victims)

@@ -9,12 +9,14 @@ from kubectl_gpuadmit.policy.model import (
     Policy,
     PolicyException,
     Pool,
+    PoolKubelet,
     RequiredTaint,
     RuleConfig,
     Sign,
     StaticMatch,
     StaticRule,
     TemplateChange,
+    Tenant,
     WorkloadClass,
 )
 
@@ -25,11 +27,13 @@ __all__ = [
     "Policy",
     "PolicyException",
     "Pool",
+    "PoolKubelet",
     "RequiredTaint",
     "RuleConfig",
     "Sign",
     "StaticMatch",
     "StaticRule",
     "TemplateChange",
+    "Tenant",
     "WorkloadClass",
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
 from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
+from kubectl_gpuadmit.policy import dra
 from kubectl_gpuadmit.policy.model import (
     GPU_PATTERNS,
     TTL_ANNOTATIONS,
@@ -17,6 +18,7 @@ from kubectl_gpuadmit.policy.model import (
     Policy,
     PolicyException,
     Pool,
+    PoolKubelet,
     RequiredTaint,
     RuleConfig,
     StaticMatch,
@@ -35,6 +37,11 @@ if TYPE_CHECKING:
     from kubectl_gpuadmit.sizing.registry import Models
 
 Data = dict[str, Any]
+_MAX_NUMA = "max-allowable-numa-nodes"
+_BY_SOCKET = "align-by-socket"
+
+SECTIONS = {"ledger": "dra/immature-feature", "tenants": "dra/tenant-allow-list"}
+"""Section of the policy -> the rule that holds workloads to it."""
 
 
 class Builder:
@@ -53,7 +60,12 @@ class Builder:
     def policy(self, data: Data, source: str) -> Policy:
         """A whole ``AdmissionPolicy`` document."""
         self.pools = {
-            name: Pool(name, pool["nodeSelector"], tolerations(pool.get("tolerations")))
+            name: Pool(
+                name,
+                pool["nodeSelector"],
+                tolerations(pool.get("tolerations")),
+                self.kubelet(pool.get("kubelet"), f"/pools/{escape(name)}/kubelet"),
+            )
             for name, pool in data.get("pools", {}).items()
         }
         self.classes = {
@@ -71,16 +83,44 @@ class Builder:
             default_level=level(defaults.get("level")),
             default_if_missing=level(defaults.get("ifMissing")) or "warn",
             rules={
-                name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
-                for name, entry in data.get("rules", {}).items()
+                # A section that is written is in force, whether its rule is named or not.
+                **{rule: RuleConfig() for section, rule in SECTIONS.items() if section in data},
+                **{
+                    name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
+                    for name, entry in data.get("rules", {}).items()
+                },
             },
             static=static,
             exceptions=self.exceptions(data.get("exceptions")),
             declared_kinds=self.kinds(data.get("kinds")),
+            ledger=dra.ledger(data.get("ledger"), self),
+            tenants=dra.tenants(data.get("tenants"), self),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,
+            admission_plugins=frozenset(data.get("admissionPlugins", ())),
             models=self.models(data.get("models")),
         )
+
+    def kubelet(self, entry: Data | None, pointer: str) -> PoolKubelet | None:
+        if entry is None:
+            return None
+        most = int(entry.get("topologyManagerPolicyOptions", {}).get(_MAX_NUMA, 8))
+        if most < 8:
+            self.report(
+                f"{pointer}/topologyManagerPolicyOptions/{_MAX_NUMA}",
+                "policy-bad-value",
+                f"{most} is below 8, and no kubelet starts so",
+                "leave it out: 8 is the default",
+            )
+        by_socket = entry.get("cpuManagerPolicyOptions", {}).get(_BY_SOCKET) == "true"
+        if by_socket and entry["topologyManagerPolicy"] == "single-numa-node":
+            self.report(
+                f"{pointer}/cpuManagerPolicyOptions/{_BY_SOCKET}",
+                "policy-bad-value",
+                f"no kubelet starts with {_BY_SOCKET} and single-numa-node together",
+                "take one of them out",
+            )
+        return PoolKubelet(**entry)
 
     def models(self, data: Data | None) -> Models | None:
         """Where pods name their model, and what the organisation's own models need."""

@@ -11,6 +11,7 @@ import datetime as dt
 from collections.abc import Mapping
 
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices.maturity import rows
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.policy.load import Catalogue, Reading, no_reasons
 from kubectl_gpuadmit.policy.model import Policy, Pool, StaticMatch, StaticRule
@@ -54,6 +55,7 @@ class _Doubts:
                     f"expired {times.spell(now - exception.expires)} ago and is no longer in force",
                     f"remove it, or let {exception.owner} renew it",
                 )
+        self.ledger(now)
         for pointer, entry in self.entries():
             if why := _contradiction(entry.match):
                 self.warn(f"{pointer}/match", "policy-never-matches", f"can never match: {why}")
@@ -61,6 +63,32 @@ class _Doubts:
         self.classless()
         if cluster is not None:
             self.against(cluster)
+
+    def ledger(self, now: dt.datetime | None) -> None:
+        """Decisions that decide nothing (any more), and those that cannot stand together."""
+        ledger = self.policy.ledger
+        for row in rows(ledger, now=now or dt.datetime.min.replace(tzinfo=dt.UTC)):
+            if row.entry is None:
+                continue
+            pointer = f"/ledger/features/{row.entry.index}"
+            name = row.gate.name
+            if row.empty:
+                nothing = "" if row.entry.decides else " and allows nothing"
+                self.warn(
+                    pointer,
+                    "policy-ledger-unresolved",
+                    f"{name}: {', '.join(row.empty)} not filled in{nothing}",
+                    "an empty field is a decision that nobody has taken",
+                )
+            if now and row.entry.expires and row.entry.expires < now:
+                self.warn(
+                    f"{pointer}/expires",
+                    "policy-ledger-expired",
+                    f"{name}: expired {times.spell(now - row.entry.expires)} ago: refused again",
+                    f"remove it, or let {row.entry.owner or 'its owner'} renew it",
+                )
+            for conflict in row.conflicts:
+                self.warn(pointer, "policy-ledger-conflict", f"{name} {conflict}")
 
     def entries(self) -> list[tuple[str, StaticRule]]:
         key = self.reading.list_name

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct, field
 
+from kubectl_gpuadmit.devices.maturity import Ledger
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Pod, Taint, Toleration
 from kubectl_gpuadmit.rule import REGISTRY
@@ -38,12 +39,27 @@ NO_LABELS: Mapping[str, str] = {}
 TTL_ANNOTATIONS = ("gpu-admit.io/ttl",)
 
 
+class PoolKubelet(Struct, frozen=True):
+    """What a pool's kubelets are told about alignment, in the names of KubeletConfiguration
+    (kubelet.config.k8s.io/v1beta1). It counts where the nodes do not say themselves."""
+
+    topologyManagerPolicy: str
+    topologyManagerScope: str = "container"
+    topologyManagerPolicyOptions: dict[str, str] = field(default_factory=dict)
+    cpuManagerPolicy: str = "none"
+    cpuManagerPolicyOptions: dict[str, str] = field(default_factory=dict)
+    memoryManagerPolicy: str = "None"
+    reservedSystemCPUs: str = ""
+    featureGates: dict[str, bool] = field(default_factory=dict)
+
+
 class Pool(Struct, frozen=True):
     """Nodes that carry all of ``nodeSelector``; ``tolerations`` are what a pod needs to enter."""
 
     name: str
     nodeSelector: dict[str, str]
     tolerations: tuple[Toleration, ...] = ()
+    kubelet: PoolKubelet | None = None
 
 
 class ClassMatch(Struct, frozen=True):
@@ -201,6 +217,22 @@ class PolicyException(Struct, frozen=True):
         )
 
 
+class Tenant(Struct, frozen=True):
+    """What the claims of some namespaces may ask for; None where that is not restricted."""
+
+    name: str
+    namespaces: tuple[str, ...]
+    """Patterns."""
+    deviceClasses: tuple[str, ...] | None = None
+    """Patterns."""
+    selectors: tuple[str, ...] | None = None
+    """CEL expressions of requests, as text; spaces do not count."""
+    maxDevices: int | None = None
+    """Devices of all claims of one pod together."""
+    runtimeClasses: tuple[str, ...] | None = None
+    """Patterns; a pod without one is always allowed."""
+
+
 class Policy(Struct, frozen=True, kw_only=True):
     """A whole policy file. ``Policy.default()`` is the policy of a run without one."""
 
@@ -215,8 +247,12 @@ class Policy(Struct, frozen=True, kw_only=True):
     static: tuple[StaticRule, ...] = ()
     exceptions: tuple[PolicyException, ...] = ()
     declared_kinds: tuple[DeclaredKind, ...] = ()
+    ledger: Ledger = Ledger()
+    tenants: tuple[Tenant, ...] = ()
     gpu_patterns: tuple[str, ...] = GPU_PATTERNS
     ttl_annotations: tuple[str, ...] = TTL_ANNOTATIONS
+    admission_plugins: frozenset[str] = frozenset()
+    """Plugins of the API server that are on here though they are off by default."""
     models: Models | None = None
     """Models that the organisation has written down; None: the shipped catalogue alone."""
 
@@ -294,6 +330,12 @@ class Policy(Struct, frozen=True, kw_only=True):
             if exception.covers(rule, reason, ref, labels, now):
                 return exception
         return None
+
+    def tenant(self, namespace: str) -> Tenant | None:
+        """The first tenant whose namespaces hold this one."""
+        return next(
+            (t for t in self.tenants if any(matches(namespace, p) for p in t.namespaces)), None
+        )
 
     # -- pools and classes -------------------------------------------------------------------------
 

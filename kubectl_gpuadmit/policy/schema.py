@@ -116,6 +116,44 @@ STATIC_MATCH = _object(
     },
     text="All that is given must hold. gpuMemoryGB is the memory of all the pod's GPUs together.",
 )
+_SWITCH: Schema = {"enum": ["true", "false"]}
+KUBELET = _object(
+    {
+        "topologyManagerPolicy": {
+            "enum": ["none", "best-effort", "restricted", "single-numa-node"]
+        },
+        "topologyManagerScope": {"enum": ["container", "pod"]},
+        "topologyManagerPolicyOptions": _object(
+            {
+                "prefer-closest-numa-nodes": _SWITCH,
+                "max-allowable-numa-nodes": {"type": "string", "pattern": "^[0-9]{1,3}$"},
+            }
+        ),
+        "cpuManagerPolicy": {"enum": ["none", "static"]},
+        "cpuManagerPolicyOptions": _object(
+            dict.fromkeys(
+                (
+                    "full-pcpus-only",
+                    "distribute-cpus-across-numa",
+                    "align-by-socket",
+                    "distribute-cpus-across-cores",
+                    "strict-cpu-reservation",
+                    "prefer-align-cpus-by-uncorecache",
+                ),
+                _SWITCH,
+            )
+        ),
+        "memoryManagerPolicy": {"enum": ["None", "Static"]},
+        "reservedSystemCPUs": {
+            "type": "string",
+            "pattern": r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$",
+            "examples": ["0-3,64-67"],
+        },
+        "featureGates": {"type": "object", "additionalProperties": {"type": "boolean"}},
+    },
+    required=("topologyManagerPolicy",),
+    text="KubeletConfiguration of the pool's nodes, for nodes that do not tell theirs.",
+)
 DENY = _object({"message": TEXT}, required=("message",))
 STATIC = _object(
     {
@@ -162,12 +200,59 @@ SEED_FAVORITES = _object(
 """The older form: a ConfigMap's ``checks`` with matchExpressions, nodeSelector, requiredTaints."""
 
 
+RELEASE: Schema = {
+    "type": "string",
+    "pattern": r"^v?[0-9]{1,4}\.[0-9]{1,4}(\.[-+.0-9A-Za-z]+)?$",
+    "examples": ["1.36", "0.5", "26.7.0"],
+}
+LEDGER = _object(
+    {
+        "versions": _object(
+            {"kubernetes": RELEASE, "nvidiaDraDriver": RELEASE, "gpuOperator": RELEASE},
+            text="What runs here; text, so that 1.30 is not 1.3.",
+        ),
+        "features": {
+            "type": "array",
+            "items": _object(
+                {
+                    "feature": TEXT,
+                    "component": {"enum": ["nvidia-dra-driver", "kubernetes"]},
+                    "owner": {"type": "string"},
+                    "expires": {"type": "string"},
+                    "reason": {"type": "string"},
+                    "testCluster": {"type": "string"},
+                },
+                required=("feature",),
+                text="One decision for an alpha feature. An empty field is printed as unresolved;"
+                " without owner and expires it allows nothing.",
+            ),
+        },
+    },
+    text="Which immature device features may be used, by whose word and until when.",
+)
+TENANTS: Schema = {
+    "type": "array",
+    "items": _object(
+        {
+            "name": NAME,
+            "namespaces": TEXTS,
+            "deviceClasses": TEXTS,
+            "selectors": {"type": "array", "items": TEXT},
+            "maxDevices": {"type": "integer", "minimum": 0, "maximum": 10**6},
+            "runtimeClasses": {"type": "array", "items": TEXT},
+        },
+        required=("name", "namespaces"),
+        text="What claims of these namespaces may ask for; what is not given is not restricted.",
+    ),
+}
+
 GIGABYTES: Schema = {
     "anyOf": [
         {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(GB|GiB|MiB)$", "examples": ["60GB"]},
         {"type": "number", "minimum": 0, "maximum": 10**6},
     ]
 }
+
 MODEL = _at_least_one(
     _object(
         {
@@ -281,7 +366,7 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                 "metadata": _object({"name": NAME}),
                 "pools": _map_of(
                     _object(
-                        {"nodeSelector": PAIRS, "tolerations": TOLERATIONS},
+                        {"nodeSelector": PAIRS, "tolerations": TOLERATIONS, "kubelet": KUBELET},
                         required=("nodeSelector",),
                     ),
                     text="Nodes that carry all these labels, and what a pod needs to enter.",
@@ -348,8 +433,16 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                         text="Where a custom kind keeps its pod template and its number of pods.",
                     ),
                 },
+                "ledger": LEDGER,
+                "tenants": TENANTS,
                 "gpuResources": TEXTS,
                 "ttlAnnotations": TEXTS,
+                "admissionPlugins": {
+                    "type": "array",
+                    "items": {"enum": ["ExtendedResourceToleration"]},
+                    "description": "Admission plugins that this cluster's API server runs though"
+                    " they are off by default.",
+                },
                 "models": MODELS,
             },
             required=("apiVersion", "kind"),

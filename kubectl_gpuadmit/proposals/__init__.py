@@ -46,10 +46,20 @@ Generator = Callable[[Case], Iterator[Proposal]]
 
 def for_verdict(case: Case) -> Iterator[Proposal]:
     """All proposals; of fewer and fewer pods or GPUs the most first."""
-    from kubectl_gpuadmit.proposals import amounts, cluster_changes, models, moves, pools, suggested
+    from kubectl_gpuadmit.proposals import (
+        alignment,
+        amounts,
+        claims,
+        cluster_changes,
+        models,
+        moves,
+        pools,
+        suggested,
+    )
 
     for generator in (
         suggested.from_findings,
+        claims.claims_changed,
         models.model_fits,
         amounts.fewer_pods,
         amounts.fewer_gpus,
@@ -59,5 +69,6 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         cluster_changes.node_uncordoned,
         cluster_changes.pod_security_lowered,
         moves.pods_moved,
+        alignment.aligned,
     ):
         yield from generator(case)

@@ -78,7 +78,9 @@ def fewer_gpus(case: Case) -> Iterator[Proposal]:
 def _settled(case: Case) -> int:
     """How many of the pods quotas admit and nodes take as things are."""
     group = case.workload.groups[0]
-    pod = chain.mutate(group.pod, case.before.cluster).pod
+    pod = chain.mutate(
+        group.pod, case.before.cluster, kubernetes=case.terms.kubernetes, plugins=case.terms.plugins
+    ).pod
     ledger = case.before.ledger.fork()
     admitted, _, _ = ledger.admit_pods(pod, case.workload.ref.namespace, group.count)
     return min(admitted, len(case.verdict.places))

@@ -87,7 +87,9 @@ def quota_raised(case: Case) -> Iterator[Proposal]:
     pods = {share.role: share.pods for share in case.verdict.groups}
     limits: dict[str, dict[str, Quantity]] = {}
     for group in case.workload.groups:
-        pod = chain.mutate(group.pod, cluster, kubernetes=case.terms.kubernetes).pod
+        pod = chain.mutate(
+            group.pod, cluster, kubernetes=case.terms.kubernetes, plugins=case.terms.plugins
+        ).pod
         count = pods.get(group.role, 0)
         for quota, keys in ledger.needed(pod, namespace, count).items():
             limits.setdefault(quota, {}).update(keys)

@@ -14,10 +14,12 @@ from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.gpus import is_gpu
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import priority, requests
+from kubectl_gpuadmit.placement.kubelet.verdicts import FILTER
 from kubectl_gpuadmit.placement.place import bound, node_verdicts
 from kubectl_gpuadmit.proposals import Case, Proposal
 
 NODES_LOOKED_AT = 3
+PODS_TRIED = 6
 
 
 def pods_moved(case: Case) -> Iterator[Proposal]:
@@ -29,8 +31,14 @@ def pods_moved(case: Case) -> Iterator[Proposal]:
     if case.verdict.placement != "waits":
         return
     short: list[tuple[int, str, dict[str, int]]] = []
+    unaligned: list[str] = []
     for node in case.verdict.nodes:
-        if node.fits or any(s.permanent or s.requested is None for s in node.shortfalls):
+        if node.fits or any(s.permanent for s in node.shortfalls):
+            continue
+        if all(s.filter == FILTER for s in node.shortfalls):
+            unaligned.append(node.node)
+            continue
+        if any(s.requested is None for s in node.shortfalls):
             continue
         lack = {
             s.subject: (s.requested or 0) + (s.used or 0) - (s.capacity or 0)
@@ -43,7 +51,9 @@ def pods_moved(case: Case) -> Iterator[Proposal]:
     for pod in own:
         cluster.remove("Pod", pod.namespace, pod.name)
     asking = [
-        chain.mutate(group.pod, cluster, kubernetes=case.terms.kubernetes).pod
+        chain.mutate(
+            group.pod, cluster, kubernetes=case.terms.kubernetes, plugins=case.terms.plugins
+        ).pod
         for group in case.workload.groups
     ]
     most = max(map(priority, asking), default=0)
@@ -51,31 +61,51 @@ def pods_moved(case: Case) -> Iterator[Proposal]:
         info = cluster.nodes.get(name)
         if info is not None:
             yield from _on_node(cluster, info, lack, most)
+    for name in unaligned[:NODES_LOOKED_AT]:
+        yield from _one_by_one(cluster, cluster.nodes[name], most)
+
+
+def _one_by_one(cluster: Cluster, info: NodeInfo, most: int) -> Iterator[Proposal]:
+    """Each pod with GPUs by itself: which of them is on the wrong NUMA node, the trial shows."""
+    for pod in [one for one in _movable(info, most) if _gpus(one)][:PODS_TRIED]:
+        yield _proposal(cluster, info, (pod,))
 
 
 def _on_node(
     cluster: Cluster, info: NodeInfo, lack: dict[str, int], most: int
 ) -> Iterator[Proposal]:
-    movable = sorted(
-        (pod for pod in info.pods if priority(pod) <= most and not _of_daemonset(pod)),
-        key=lambda pod: (_gpus(pod), pod.namespace, pod.name),
-    )
     for size in (1, 2):
-        for chosen in itertools.combinations(movable, size):
+        for chosen in itertools.combinations(_movable(info, most), size):
             if all(
                 sum(requests(pod).get(name, 0) for pod in chosen) >= n for name, n in lack.items()
             ):
-                moves = _destinations(cluster, chosen, info)
-                yield Proposal(
-                    summary=" and ".join(_words(pod, info, to) for pod, to in moves),
-                    topic="moves",
-                    cost=60 + 5 * size,
-                    command=" && ".join(
-                        f"kubectl -n {pod.namespace} delete pod {pod.name}" for pod in chosen
-                    ),
-                    change=_moved(moves),
-                )
+                yield _proposal(cluster, info, chosen)
                 return
+
+
+def _movable(info: NodeInfo, most: int) -> list[Pod]:
+    """Pods that may have to go, those with the fewest GPUs first."""
+    return sorted(
+        (
+            pod
+            for pod in info.pods
+            if priority(pod) <= most
+            and not _of_daemonset(pod)
+            and not pod.metadata.deletionTimestamp  # it is going anyway
+        ),
+        key=lambda pod: (_gpus(pod), pod.namespace, pod.name),
+    )
+
+
+def _proposal(cluster: Cluster, info: NodeInfo, chosen: tuple[Pod, ...]) -> Proposal:
+    moves = _destinations(cluster, chosen, info)
+    return Proposal(
+        summary=" and ".join(_words(pod, info, to) for pod, to in moves),
+        topic="moves",
+        cost=60 + 5 * len(chosen),
+        command=" && ".join(f"kubectl -n {pod.namespace} delete pod {pod.name}" for pod in chosen),
+        change=_moved(moves),
+    )
 
 
 def _destinations(

@@ -77,11 +77,15 @@ def ephemeral_ttl(
     if end <= ask.now:
         yield Finding(
             reason="ephemeral/ttl-past",
-            detail=f"its time was over at {times.stamp(end)}, {times.spell(ask.now - end)} ago",
+            detail=f"its time was over at {times.stamp(end)}, {times.spell(ask.now - end)} ago: "
+            "delete it, or give it a later end",
             evidence=(
                 Evidence(subject, what, times.stamp(end), f">{times.stamp(ask.now)}", given.text),
             ),
             field=given.field,
+            suggest=_annotate(ask, given.key, limit)
+            if start is None or ask.now - start < max_duration
+            else (),
         )
     elif end - (start or ask.now) > max_duration:
         asked = times.spell(end - (start or ask.now))

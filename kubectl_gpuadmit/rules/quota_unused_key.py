@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import quota_keys
-from kubectl_gpuadmit.kube.objects import Generic, ResourceQuota
+from kubectl_gpuadmit.kube.dra import DeviceClass
+from kubectl_gpuadmit.kube.objects import ResourceQuota
 from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, REQUESTS
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.rules.quota_dead_key import advertised, dead
@@ -36,9 +37,9 @@ def quota_unused_key(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     if not ask.first_group:
         return
     classes = {
-        obj.name: str((obj.document.get("spec") or {}).get("extendedResourceName") or "")
+        obj.name: obj.spec.extendedResourceName or ""
         for obj in cluster.every("DeviceClass")
-        if isinstance(obj, Generic)
+        if isinstance(obj, DeviceClass)
     }
     for quota in cluster.quotas(ask.namespace):
         for key, amount in sorted((quota.spec.hard or {}).items()):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube import pods as podlib
-from kubectl_gpuadmit.kube.objects import Generic
+from kubectl_gpuadmit.kube.dra import DeviceClass
 from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.workloads import amounts
 from kubectl_gpuadmit.kube.workloads.pointers import token
@@ -66,11 +66,11 @@ def _advertised(cluster: Cluster) -> frozenset[str]:
 
 def _by_claims(cluster: Cluster) -> frozenset[str]:
     """Resources that a DeviceClass turns into claims (``spec.extendedResourceName``)."""
-    specs = (
-        obj.document.get("spec") for obj in cluster.every("DeviceClass") if isinstance(obj, Generic)
+    return frozenset(
+        obj.spec.extendedResourceName
+        for obj in cluster.every("DeviceClass")
+        if isinstance(obj, DeviceClass) and obj.spec.extendedResourceName
     )
-    names = (spec.get("extendedResourceName") for spec in specs if isinstance(spec, dict))
-    return frozenset(name for name in names if isinstance(name, str))
 
 
 def _nearest(name: str, known: list[str]) -> str:

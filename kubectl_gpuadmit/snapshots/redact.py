@@ -257,6 +257,12 @@ class _Walk:
                 return self._value(value, key, kind)
             case "devices", list() if kind == "ResourceSlice":
                 return value
+            case _ if kind == "KubeletConfiguration" and key != "metadata":
+                return value
+            case "attributes" | "zones" | "topologyPolicies", list() if (
+                kind == "NodeResourceTopology"
+            ):
+                return value
             case "drivers", list() if kind == "CSINode":
                 return [{**self._value(d, key, kind), "name": d.get("name")} for d in value]
             case "disruptedPods", dict():

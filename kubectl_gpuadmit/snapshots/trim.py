@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube import objects
+from kubectl_gpuadmit.kube import dra, objects
 from kubectl_gpuadmit.kube.objects import Generic, KubeObject
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.snapshots import secrets
@@ -27,15 +27,24 @@ NEVER = frozenset({"Event", "Event.events.k8s.io", "Secret"})
 KEPT: dict[str, tuple[str, ...]] = {
     "CSIDriver": ("spec",),
     "ClusterTrainingRuntime": ("spec",),
-    "DeviceClass": ("spec",),
-    "DeviceTaintRule": ("spec",),
     "GpuPoolHistory": ("samples",),
+    "KubeletConfiguration": (
+        "topologyManagerPolicy",
+        "topologyManagerScope",
+        "topologyManagerPolicyOptions",
+        "cpuManagerPolicy",
+        "cpuManagerPolicyOptions",
+        "memoryManagerPolicy",
+        "reservedSystemCPUs",
+        "reservedMemory",
+        "systemReserved",
+        "kubeReserved",
+        "featureGates",
+    ),
     "MutatingAdmissionPolicy": ("spec",),
     "MutatingAdmissionPolicyBinding": ("spec",),
     "MutatingWebhookConfiguration": ("webhooks",),
-    "ResourceClaim": ("spec", "status"),
-    "ResourceClaimTemplate": ("spec",),
-    "ResourceSlice": ("spec",),
+    "NodeResourceTopology": ("topologyPolicies", "attributes", "zones"),
     "Service": ("spec",),
     "TrainingRuntime": ("spec",),
     "ValidatingAdmissionPolicy": ("spec",),
@@ -181,8 +190,8 @@ class _Plain:
     def struct(self, value: Struct) -> dict[str, Any]:
         special = SPECIAL.get(type(value), {})
         found: dict[str, Any] = {}
-        for name, default in _fields(type(value)):
-            held = getattr(value, name)
+        for attribute, name, default in _fields(type(value)):
+            held = getattr(value, attribute)
             if held is None or held == default:
                 continue
             if name in special:
@@ -207,10 +216,11 @@ class _Plain:
 
 
 @cache
-def _fields(cls: type[Struct]) -> tuple[tuple[str, Any], ...]:
-    """(field, default) in the order of the struct, without what Generic has beside."""
+def _fields(cls: type[Struct]) -> tuple[tuple[str, str, Any], ...]:
+    """(attribute, field, default) in the order of the struct."""
     return tuple(
         (
+            f.name,
             f.encode_name,
             f.default
             if f.default is not msgspec.NODEFAULT
@@ -240,6 +250,10 @@ def _arguments(held: tuple[str, ...]) -> list[str] | None:
     return words or None
 
 
+def _plain_each(held: tuple[Any, ...]) -> list[Any]:
+    return [plain(one) for one in held]
+
+
 def _only(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     return lambda held: {key: held[key] for key in names if key in held}
 
@@ -267,5 +281,11 @@ SPECIAL: dict[type[Struct], dict[str, Callable[[Any], Any]]] = {
     objects.CSINode: {"spec": plain},
     objects.ConfigMap: {"data": _drop},
     objects.PriorityClass: {"description": _drop},
+    dra.BasicDevice: {"nodeAllocatableResources": plain},
+    dra.SliceDevice: {"nodeAllocatableResources": plain},
+    dra.OpaqueConfiguration: {"parameters": plain},
+    dra.ExactRequest: {"derivedAttributes": _plain_each},
+    dra.SubRequest: {"derivedAttributes": _plain_each},
+    dra.DeviceRequest: {"derivedAttributes": _plain_each},
 }
 """Struct -> field -> what is written of it, None for nothing."""

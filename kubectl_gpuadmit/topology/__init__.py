@@ -1,1 +1,1 @@
-"""Which GPUs belong together: links, islands, NUMA nodes and PCIe switches of a node, and who holds what."""
+"""Which GPUs of a node belong together: links, islands, NUMA, PCIe switches; and who holds what."""

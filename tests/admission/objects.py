@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
 from kubectl_gpuadmit.kube.new_pods import NewPod
-from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject, ObjectMeta, Pod
+from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta, Pod
 
 EXPORTED = (
     "LimitRange",

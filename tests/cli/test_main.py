@@ -23,10 +23,13 @@ COMMANDS = (
     "check",
     "snapshot",
     "diff",
+    "isolate",
     "policy",
     "policy lint",
     "policy init",
     "policy schema",
+    "policy ledger",
+    "agent",
     "why",
     "version",
 )

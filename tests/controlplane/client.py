@@ -103,6 +103,13 @@ class Client:
     def get(self, path: str, **query: str) -> Json:
         return self.request("GET", path + ("?" + urlencode(query) if query else ""))
 
+    def text(self, path: str) -> str:
+        """A reply that is no JSON, such as ``/metrics``."""
+        status, _, reply = self._send("GET", path, None, "application/json")
+        if status >= 400:
+            raise ApiError(status, _decoded(reply))
+        return reply.decode()
+
     def watch(self, path: str, resource_version: str, *, seconds: int) -> Iterator[Json]:
         """Events after ``resource_version``, for at most ``seconds``; own connection."""
         query = urlencode(

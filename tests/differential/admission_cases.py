@@ -74,7 +74,14 @@ def case(rng: Random) -> Json:
     made.pod = pod(rng)
     for twist in rng.sample(TWISTS, rng.choice((0, 1, 1, 2, 2, 3))):
         twist(made)
-    return {"objects": made.objects, "pod": made.pod, "count": rng.choice((1, 2, 3, 10, 200))}
+    case: Json = {
+        "objects": made.objects,
+        "pod": made.pod,
+        "count": rng.choice((1, 2, 3, 10, 200)),
+    }
+    if chance(rng, 0.15):
+        case["plugins"] = ["ExtendedResourceToleration"]
+    return case
 
 
 def pod(rng: Random) -> Json:
@@ -151,7 +158,8 @@ def limit_range(made: Case) -> None:
     for kind in some(rng, ("Container", "Container ", "Pod"), 1, 2):
         item: Json = {"type": kind.strip()}
         for resource in some(rng, RESOURCES[:4] if chance(rng, 0.85) else RESOURCES, 1, 2):
-            least, most = amount(rng, resource), amount(rng, resource, large=True)
+            least = amount(rng, resource)
+            most = amount(rng, resource, large=chance(rng, 0.7))
             if chance(rng, 0.35):
                 item.setdefault("min", {})[resource] = least if chance(rng, 0.5) else "0"
             if chance(rng, 0.4):
@@ -187,6 +195,7 @@ QUOTA_KEYS = (
     "limits.nvidia.com/gpu",
     "requests.cpu",
     "requests.memory",
+    "limits.cpu",
     "limits.cpu",
     "limits.memory",
     "cpu",
@@ -342,7 +351,7 @@ def runtime_class(made: Case) -> None:
             one["scheduling"]["tolerations"] = [toleration(rng) for _ in range(2)]
     made.objects.append(one)
     made.spec["runtimeClassName"] = rng.choice(("nvidia",) * 6 + ("missing", ""))
-    if chance(rng, 0.2):
+    if chance(rng, 0.3):
         made.spec["overhead"] = rng.choice(
             ({"cpu": "250m", "memory": "120Mi"}, {"cpu": "1"}, {"cpu": "0.25", "memory": "120Mi"})
         )
@@ -729,6 +738,7 @@ TWISTS: list[Callable[[Case], None]] = [
     quota,
     priority_classes,
     priority_classes,
+    runtime_class,
     runtime_class,
     accounts,
     namespace_state,

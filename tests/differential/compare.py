@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from kubectl_gpuadmit.kube.new_pods import NewPod
-from tests.differential import ours
+from tests.differential import numa, ours
 from tests.differential.vocabulary import Json
 
 QUESTIONS = {
@@ -17,6 +19,9 @@ QUESTIONS = {
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
     "podsecurity": ["podsecurity"],
+    "dra": ["placement", "dra"],
+    "cel": ["cel"],
+    "numa": ["numa"],
 }
 
 
@@ -206,6 +211,70 @@ def preemption(case: Json, referee: Json) -> list[str]:
     return found
 
 
+# -- devices ---------------------------------------------------------------------------------------
+
+
+def dra(case: Json, referee: Json) -> list[str]:
+    """What DynamicResources has against each node; whether the pod fits there; which devices its
+    claims would get; an error on a node that all other filters let pass ends the attempt."""
+    own = ours.dra(case)
+    if own["unknown"]:
+        return ["unknown"]
+    theirs, devices = referee["placement"], referee["dra"]
+    rejected = theirs["prefilter"]["code"] != "Success"
+    found: list[str] = []
+    if rejected or own["rejected"]:
+        if sorted(theirs["prefilter"].get("reasons", [])) != own["rejected"]:
+            found.append(f"PreFilter: kubernetes {theirs['prefilter']}, ours {own['rejected']}")
+        elif theirs.get("message", "") != own["message"]:
+            found.append(f"message: kubernetes {theirs.get('message')}, ours {own['message']}")
+        return found
+    error = False
+    for name, node in sorted(theirs["nodes"].items()):
+        alone = node.get("each", {}).get("DynamicResources")
+        expected = [
+            {
+                "reason": _EXPECTING.sub("", reason),
+                "error": alone["code"] == "Error",
+            }
+            for reason in (alone or {}).get("reasons", [])
+        ]
+        mine = own["alone"].get(name, [])
+        if expected != mine:
+            found.append(f"DynamicResources: kubernetes {expected}, ours {mine}")
+        error = error or node["code"] == "Error"
+    fits = {name: not error and n["code"] == "Success" for name, n in theirs["nodes"].items()}
+    mine_fit = {name: n["fits"] for name, n in own["nodes"].items()}
+    if fits != mine_fit:
+        found.append(f"node fits: kubernetes {fits}, ours {mine_fit}")
+    if found or devices["allocations"] is None:
+        return found
+    for name, claims in sorted(devices["allocations"].items()):
+        expected_claims = {claim: tidy_allocation(one) for claim, one in claims.items()}
+        mine_claims = own["allocations"].get(name, {})
+        found += differences(f"allocation on {name}", expected_claims, mine_claims)
+        expected_more = devices.get("extended", {}).get(name, [])
+        if expected_more != own["extended"].get(name, []):
+            found.append(f"extended: kubernetes {expected_more}, ours {own['extended'].get(name)}")
+    if devices["scores"] != {n: own["scores"].get(n, 0) for n in devices["scores"]}:
+        found.append(f"scores: kubernetes {devices['scores']}, ours {own['scores']}")
+    return found
+
+
+_EXPECTING = re.compile(r" expecting \{.*?\}(?=\n)")
+"""The CEL parser's list of what might stand there instead; ours does not keep one."""
+
+
+def tidy_allocation(one: Json) -> Json:
+    devices = one.get("devices") or []
+    selector = one.get("nodeSelector")
+    if selector is not None:
+        keys = ("matchExpressions", "matchFields")
+        terms = [{k: t.get(k) for k in keys} for t in selector["nodeSelectorTerms"]]
+        selector = {"nodeSelectorTerms": terms}
+    return {"devices": devices, "nodeSelector": selector}
+
+
 # -- pod security ----------------------------------------------------------------------------------
 
 
@@ -225,13 +294,49 @@ def podsecurity(case: Json, referee: Json) -> list[str]:
     return [line.replace("stored pod ", "", 1) for line in found]
 
 
+def cel(case: Json, referee: Json) -> list[str]:
+    """Each selector of the case; the words of refusals and failures too."""
+    found: list[str] = []
+    unknown = 0
+    expressions = case["pod"]["expressions"]
+    for expression, theirs, own in zip(
+        expressions, referee["cel"], ours.selectors(case), strict=True
+    ):
+        if "unknown" in own:
+            unknown += 1
+            continue
+        expected = (
+            {"refused": theirs["refused"]}
+            if theirs.get("refused")
+            else {key: theirs[key] for key in ("failed", "matches") if key in theirs}
+        )
+        if "refused" in expected and "Syntax error" in expected["refused"]:
+            expected["refused"] = "Syntax error"
+            own = {k: "Syntax error" if "Syntax error" in str(v) else v for k, v in own.items()}
+        if _alike(expected) != _alike(own):
+            found.append(f"{expression}: kubernetes {expected}, ours {own}")
+    return found or (["unknown"] if unknown else [])
+
+
+def _alike(answer: Json) -> Json:
+    """Without the numbers of cel-go's free type variables and the words of its crashes."""
+    texts = {key: re.sub(r"_var\d+", "_var", str(value)) for key, value in answer.items()}
+    return {
+        key: "internal error" if text.startswith("internal error") else text
+        for key, text in texts.items()
+    }
+
+
 COMPARE = {
     "admission": admission,
+    "cel": cel,
     "placement": placement,
     "preemption": preemption,
     "replicas": replicas,
     "objects": other_object,
     "podsecurity": podsecurity,
+    "dra": dra,
+    "numa": numa.differences,
 }
 
 
@@ -239,12 +344,15 @@ def _feasible(answer: Json) -> bool:
     return any(node["code"] == "Success" for node in answer["placement"]["nodes"].values())
 
 
-WELCOME = {
+WELCOME: dict[str, Callable[[Json], float]] = {
     "admission": lambda answer: bool(answer["admission"]["allowed"]),
     "placement": _feasible,
     "replicas": _feasible,
     "objects": lambda answer: bool(answer["object"]["allowed"]),
     "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
+    "dra": _feasible,
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
+    "cel": lambda answer: any(one["matches"] for one in answer["cel"]),
+    "numa": numa.share_admitted,
 }
-"""Whether the referee's answer is the good one; a generator should yield a third of those."""
+"""Whether, or how far, the referee's answer is the good one; a generator should yield a third."""

@@ -16,7 +16,12 @@ import yaml
 from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
+    cel_cases,
     compare,
+    dra_cases,
+    messages,
+    numa,
+    numa_cases,
     object_cases,
     ours,
     placement_cases,
@@ -35,14 +40,23 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "admission": admission_cases.case,
     "objects": object_cases.case,
     "podsecurity": podsecurity_cases.case,
+    "dra": dra_cases.case,
+    "cel": cel_cases.case,
+    "numa": numa_cases.case,
 }
+
+
+class NotHere(Exception):
+    """The referee cannot play this family on this machine; the text says why."""
 
 
 class Outcome:
     def __init__(self, family: str, seed: str) -> None:
         self.family, self.seed = family, seed
-        self.cases = self.unknown = self.welcome = 0
+        self.cases = self.unknown = 0
+        self.welcome = 0.0
         self.disagreements: list[tuple[str, Json, list[str]]] = []
+        self.heard = messages.Heard(family)
 
     def line(self) -> str:
         """The last line of a run, for scripts."""
@@ -63,6 +77,7 @@ def differs(referee: Referee, family: str, case: Json) -> list[str]:
         answer = referee.ask(compare.QUESTIONS[family], case)
     except RuntimeError:
         return []
+    playable(answer)
     return judged(family, case, answer)
 
 
@@ -76,13 +91,22 @@ def judged(family: str, case: Json, answer: Json) -> list[str]:
         return ["ours crashed: " + traceback.format_exc(limit=-2).strip().replace("\n", " | ")]
 
 
+def playable(answer: Json) -> None:
+    """Raises NotHere where the referee says that it cannot answer such a question here."""
+    skipped = numa.skipped(answer)
+    if skipped:
+        raise NotHere(skipped)
+
+
 def run(referee: Referee, family: str, cases: int, seed: str, *, stop_after: int = 1000) -> Outcome:
     outcome = Outcome(family, seed)
     for begin in range(0, cases, BATCH):
         batch = [made(family, seed, number) for number in range(begin, min(begin + BATCH, cases))]
         answers = referee.ask_all(compare.QUESTIONS[family], batch)
         for number, (case, answer) in enumerate(zip(batch, answers, strict=True), start=begin):
+            playable(answer)
             outcome.cases += 1
+            outcome.heard.listen(answer)
             found = judged(family, case, answer)
             if found == ["unknown"]:
                 outcome.unknown += 1
@@ -143,6 +167,8 @@ def report(referee: Referee, outcome: Outcome, *, most: int, store: bool) -> Non
             REGRESSIONS.mkdir(exist_ok=True)
             name = f"{outcome.family}-{origin.replace(' ', '-')}.yaml"
             (REGRESSIONS / name).write_text(text, encoding="utf-8")
+    for pattern in outcome.heard.missing:
+        print(f"never occurred: {pattern}", file=sys.stderr)
     share = 100 * outcome.welcome / max(1, outcome.cases)
     print(
         f"{share:.0f} % of the cases are feasible, admitted or solved by preemption",

@@ -16,11 +16,13 @@ from kubectl_gpuadmit.admission import (
     quota,
     resource_lists,
 )
+from kubectl_gpuadmit.cel import dra as cel_dra
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import quantity, versions
+from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import (
-    KNOWN_KINDS,
     Generic,
     KubeObject,
     ObjectMeta,
@@ -29,6 +31,7 @@ from kubectl_gpuadmit.kube.objects import (
 )
 from kubectl_gpuadmit.placement import message, place, preemption
 from kubectl_gpuadmit.placement.cycle import Cycle
+from kubectl_gpuadmit.placement.filters import dynamic_resources
 from kubectl_gpuadmit.verdict import Finding, NodeVerdict
 from tests.controlplane import binaries
 from tests.differential import podsecurity_cases
@@ -43,10 +46,6 @@ ALL_KINDS = (
     *(
         "CSIDriver",
         "CSIStorageCapacity",
-        "ResourceSlice",
-        "ResourceClaim",
-        "DeviceClass",
-        "DeviceTaintRule",
     ),
     *(
         "Deployment",
@@ -55,7 +54,6 @@ ALL_KINDS = (
         "Service",
         "Secret",
         "VolumeAttributesClass",
-        "ResourceClaimTemplate",
     ),
     *(
         "ValidatingAdmissionPolicy",
@@ -120,7 +118,8 @@ def message_of(finding: Finding) -> str:
 def admission(case: Json) -> Json:
     """``unknown`` is true where we say that we cannot tell."""
     cluster, pod = cluster_of(case), asking(case)
-    mutated = chain.mutate(pod, cluster, kubernetes=KUBERNETES)
+    plugins = frozenset(case.get("plugins", ()))
+    mutated = chain.mutate(pod, cluster, kubernetes=KUBERNETES, plugins=plugins)
     validated = chain.validate(mutated.pod, cluster, kubernetes=KUBERNETES)
     findings = [f for f in (*mutated.findings, *validated.findings) if f.level == "deny"]
     unknowns = [u for u in (*mutated.unknowns, *validated.unknowns) if u.level != "audit"]
@@ -323,6 +322,60 @@ def preempted(case: Json) -> Json:
     }
 
 
+# -- devices ---------------------------------------------------------------------------------------
+
+
+def dra(case: Json) -> Json:
+    """What DynamicResources says of each node by itself, and which devices the claims would get."""
+    cycle = Cycle(cluster_of(case), stored(case), kubernetes=KUBERNETES, now=NOW)
+    verdicts = cycle.verdicts()
+    answer = answered(cycle, verdicts)
+    answer["alone"], answer["allocations"], answer["extended"], answer["scores"] = {}, {}, {}, {}
+    plugin = cycle.dra
+    if plugin is None:
+        return answer
+    for info in cycle.cluster.nodes.values():
+        found = plugin.judge(info)
+        answer["alone"][info.name] = [
+            {"reason": s.reason, "error": s.code == dynamic_resources.ABORTS} for s in found
+        ]
+        if found:
+            continue
+        allocations: Json = {}
+        of_claims = {
+            str(one.device)
+            for claim, given in plugin.allocations(info)
+            for one in given.devices
+            if claim.name != extended.CLAIM_NAME
+        }
+        for claim, given in plugin.allocations(info):
+            if claim.name == extended.CLAIM_NAME:
+                own = {str(one.device) for one in given.devices}
+                answer["extended"][info.name] = sorted(own - of_claims)
+                continue
+            allocations[claim.name] = {
+                "devices": [
+                    {
+                        "request": one.request,
+                        "device": str(one.device),
+                        **({"admin": True} if one.admin_access else {}),
+                        **({"shared": True} if one.share else {}),
+                        **(
+                            {"consumed": {k: str(v) for k, v in sorted(one.consumed.items())}}
+                            if one.consumed
+                            else {}
+                        ),
+                    }
+                    for one in given.devices
+                ],
+                "nodeSelector": msgspec.json.decode(msgspec.json.encode(given.node_selector)),
+            }
+        answer["allocations"][info.name] = allocations
+        answer["scores"][info.name] = plugin.score(info)
+    answer["unknown"] = any(u.level != "audit" for u in cycle.unknowns)
+    return answer
+
+
 # -- pod security ----------------------------------------------------------------------------------
 
 
@@ -355,3 +408,49 @@ def podsecurity(case: Json) -> Json:
             "audit": [texts[str(asked.audit)]] if str(asked.audit) in texts else [],
         }
     return answer
+
+
+# -- CEL selectors ---------------------------------------------------------------------------------
+
+
+def selectors(case: Json) -> list[Json]:
+    """For each expression: refused, failed, or whether the device matches; ``unknown`` of ours."""
+    asked = case["pod"]
+    made = asked["device"]
+    device = cel_dra.Device(
+        asked["driver"],
+        {name: _attribute(one) for name, one in made.get("attributes", {}).items()},
+        {name: quantity.parse(one["value"]) for name, one in made.get("capacity", {}).items()},
+        allow_multiple=made.get("allowMultipleAllocations", False),
+    )
+    gates = asked["features"] if asked["new"] else {}
+    found: list[Json] = []
+    for expression in asked["expressions"]:
+        compiled = cel_dra.compile(
+            expression,
+            kubernetes=KUBERNETES,
+            list_attributes=gates.get("EnableListTypeAttributes", True),
+            consumable_capacity=gates.get("EnableConsumableCapacity", True),
+            new=asked["new"],
+        )
+        if isinstance(compiled, cel_dra.Problem):
+            found.append({"refused": compiled.message})
+            continue
+        answer = compiled.matches(device)
+        if isinstance(answer, cel_dra.NotEvaluable):
+            found.append({"unknown": answer.why})
+        elif isinstance(answer, cel_dra.RuntimeProblem):
+            found.append({"failed": answer.message, "matches": False})
+        else:
+            found.append({"matches": answer})
+    return found
+
+
+def _attribute(one: Json) -> cel_dra.Attribute:
+    kind, value = next(iter(one.items()))
+    if kind == "version":
+        return cel_dra.Version(value)
+    if kind == "versions":
+        return [cel_dra.Version(text) for text in value]
+    known: cel_dra.Attribute = value
+    return known

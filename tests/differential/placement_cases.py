@@ -582,7 +582,7 @@ def bound_claim(made: Case, name: str) -> None:
     one = claim(name, rng.choice(("now", "late")), volumeName=f"pv-{name}")
     one["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
     one["status"]["phase"] = "Bound"
-    if chance(rng, 0.1):
+    if chance(rng, 0.25):
         one["spec"]["accessModes"] = ["ReadWriteOncePod"]
         if made.pods and chance(rng, 0.6):
             other = rng.choice(made.pods)

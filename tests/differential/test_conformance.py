@@ -22,6 +22,9 @@ SEED = os.environ.get("GPU_ADMIT_SEED") or secrets.token_hex(4)
 FAMILIES = sorted(conformance.GENERATORS)
 STORED = list(conformance.stored())
 
+ENOUGH_FOR_EVERY_MESSAGE = 10_000
+"""Cases from which on each message that a family must bring about has occurred (about 3,000 do)."""
+
 LEAST_WELCOME = {
     "objects": 0.33,
     "placement": 0.33,
@@ -29,6 +32,9 @@ LEAST_WELCOME = {
     "preemption": 0.33,
     "replicas": 0.2,
     "podsecurity": 0.33,
+    "dra": 0.33,
+    "cel": 0.33,
+    "numa": 0.33,
 }
 """Share of cases in which Kubernetes says yes: a generator of refusals alone proves little."""
 
@@ -48,7 +54,10 @@ def referee() -> Iterator[Referee]:
 def test_our_answer_is_kubernetes_own(
     referee: Referee, family: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outcome = conformance.run(referee, family, CASES, SEED, stop_after=20)
+    try:
+        outcome = conformance.run(referee, family, CASES, SEED, stop_after=20)
+    except conformance.NotHere as problem:
+        pytest.skip(f"{family}: {CASES} cases not run: {problem}")
     with capsys.disabled():
         print(f"\n{outcome.line()}")
     shown = [
@@ -60,13 +69,18 @@ def test_our_answer_is_kubernetes_own(
     assert outcome.welcome >= LEAST_WELCOME[family] * outcome.cases, (
         "the generator is not steered any more"
     )
+    if outcome.cases >= ENOUGH_FOR_EVERY_MESSAGE:
+        assert outcome.heard.missing == (), "messages of Kubernetes that no case brought about"
 
 
 @pytest.mark.parametrize(("name", "family", "case"), STORED, ids=[name for name, _, _ in STORED])
 def test_a_former_disagreement_stays_settled(
     referee: Referee, name: str, family: str, case: Json
 ) -> None:
-    assert conformance.differs(referee, family, case) == []
+    try:
+        assert conformance.differs(referee, family, case) == []
+    except conformance.NotHere as problem:
+        pytest.skip(f"{name}: {problem}")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -156,6 +156,65 @@ def test_what_the_scheduler_says_stands_beside_our_answer(bed: ControlPlane, ask
     assert "Insufficient nvidia.com/gpu" in said
 
 
+def test_waiting_for_preemption_is_told_to_both_sides(bed: ControlPlane, ask: Ask) -> None:
+    for name, value in (("batch", 100), ("live", 1000)):
+        bed.client.create(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+            }
+        )
+    bed.node(node("n-0", gpus=4))
+    slow = {"terminationGracePeriodSeconds": 600}
+    bed.client.create(workload("Deployment", "train", gpus=4, priorityClassName="batch", **slow))
+    (victim,) = pods(bed, 1, bound=True)
+    kubelet.run(bed.client, victim)
+    bed.client.create(workload("Deployment", "serve", gpus=4, priorityClassName="live"))
+
+    def nominated() -> list[str]:
+        found = bed.client.list("v1", "Pod", TEAM)
+        return [p["metadata"]["name"] for p in found if p["status"].get("nominatedNodeName")]
+
+    bed.wait(nominated, what="a nominated node", timeout=60)
+    code, report = ask("deploy/serve", "deploy/train")
+    serve, train = report["workloads"]
+    assert (code, serve["placement"], train["placement"]) == (0, "waits", "waits")
+    assert serve["waitsFor"] == [
+        f"4 nvidia.com/gpu on n-0 free when {victim['metadata']['name']} ends (terminating)"
+    ]
+    (kept,) = [f for f in train["findings"] if f["reason"] == "placement/insufficient"]
+    assert kept["detail"] == (
+        f"needs 4 nvidia.com/gpu, n-0 has 0 free of 4, room there is kept for {TEAM}/serve-0"
+    )
+    assert "live/evicted" in reasons(train)
+
+
+def test_a_job_past_its_time_is_told_what_to_do(
+    bed: ControlPlane, ask: Ask, tmp_path: Path
+) -> None:
+    bed.node(node("n-0", gpus=4))
+    sweep = workload("Job", "sweep", gpus=2)
+    sweep["metadata"]["annotations"] = {"gpu-admit.io/ttl": "0s"}
+    bed.client.create(sweep)
+    (pod,) = pods(bed, 1, bound=True)
+    kubelet.run(bed.client, pod)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "apiVersion: gpu-admit.io/v1\nkind: AdmissionPolicy\n"
+        "rules: {ephemeral/ttl: deny, ephemeral/overrun: warn}\n"
+    )
+    bed.wait(lambda: ask("job/sweep", "--policy", str(policy))[0] == 1, what="the next second")
+    _, report = ask("job/sweep", "--policy", str(policy))
+    (verdict,) = report["workloads"]
+    assert (verdict["admission"], verdict["blockers"]) == ("denied", ["ephemeral/ttl-past"])
+    (over,) = [f for f in verdict["findings"] if f["reason"] == "ephemeral/overrun"]
+    assert over["detail"].startswith("1 pod still holds 2 GPUs, ")
+    (fix,) = verdict["remedies"]
+    assert fix["summary"] == "let it end after 1d"
+
+
 def test_a_running_workload_is_judged_without_its_own_pods_in_the_way(
     bed: ControlPlane, ask: Ask
 ) -> None:

@@ -88,6 +88,8 @@ class ApiServer:
 
     def __init__(self, objects: Iterable[Json] = (), *, minor: str = "37") -> None:
         self.objects = list(objects)
+        self.away = False
+        """True: connections are closed without an answer."""
         self.asked: list[Request] = []
         self._overrides: dict[tuple[str, str], list[Reply | Answer]] = {}
         self._version = {"major": "1", "minor": minor}
@@ -101,6 +103,9 @@ class ApiServer:
                 outer._serve(self)
 
             def do_POST(self) -> None:
+                outer._serve(self)
+
+            def do_PATCH(self) -> None:
                 outer._serve(self)
 
             def log_message(self, format: str, *args: Any) -> None:
@@ -182,6 +187,10 @@ class ApiServer:
         body = handler.rfile.read(length) if length else b""
         request = Request(handler.command, handler.path, handler.headers, body)
         self.asked.append(request)
+        if self.away:
+            handler.connection.shutdown(socket.SHUT_RDWR)
+            handler.close_connection = True
+            return
         reply = self._reply(request)
         if reply.after:
             time.sleep(reply.after)
@@ -214,7 +223,29 @@ class ApiServer:
             return Reply({"kind": "APIGroupDiscoveryList", "items": self._groups})
         if request.method == "POST":
             return Reply(request.body, status=201)
+        if request.method == "PATCH":
+            return self._patched(request)
         return self._of_objects(request)
+
+    def _patched(self, request: Request) -> Reply:
+        """Server-side apply by a sole manager replaces; a merge patch wants something to merge."""
+        plural, name = request.path.split("/")[-2:]
+        there = next(
+            (
+                o
+                for o in self.objects
+                if (plural_of(o["kind"]), o["metadata"]["name"]) == (plural, name)
+            ),
+            None,
+        )
+        if "apply-patch" in request.headers["Content-Type"]:
+            stored = request.json
+        elif there is None:
+            return refusal(404, f'"{name}" not found', reason="NotFound")
+        else:
+            stored = merged(there, request.json)
+        self.objects = [o for o in self.objects if o is not there] + [stored]
+        return Reply(stored)
 
     def _of_objects(self, request: Request) -> Reply:
         parts = request.path.strip("/").split("/")
@@ -237,11 +268,25 @@ class ApiServer:
         return page(request, found, version, found[0]["kind"] if found else plural.title())
 
 
+def merged(target: Json, change: Json) -> Json:
+    """RFC 7386."""
+    found = dict(target)
+    for key, value in change.items():
+        if value is None:
+            found.pop(key, None)
+        elif isinstance(value, dict):
+            held = found.get(key)
+            found[key] = merged(held if isinstance(held, dict) else {}, value)
+        else:
+            found[key] = value
+    return found
+
+
 def plural_of(kind: str) -> str:
     lower = kind.lower()
-    return (
-        lower[:-1] + "ies" if lower.endswith("cy") else lower + ("es" if lower[-1] == "s" else "s")
-    )
+    if lower.endswith("y") and lower[-2] not in "aeiou":
+        return lower[:-1] + "ies"
+    return lower + ("es" if lower[-1] == "s" else "s")
 
 
 def page(request: Request, items: list[Json], version: str, kind: str) -> Reply:

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube.objects import KNOWN_KINDS, Generic, KubeObject, ObjectMeta, Pod
+from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
+from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta, Pod
 from kubectl_gpuadmit.placement.message import first_refusal
 from kubectl_gpuadmit.placement.place import node_verdicts
 from kubectl_gpuadmit.verdict import NodeVerdict

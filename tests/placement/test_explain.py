@@ -215,6 +215,17 @@ def test_enough_is_free_but_scattered() -> None:
     assert said(answer)[1:] == [TAINTED]
 
 
+def test_a_place_kept_for_a_pod_that_preempted_others_is_not_told_as_free() -> None:
+    promised = pod("serve", 8, priority=1000, status={"nominatedNodeName": "n"})
+    (found,) = refused(cluster(node("n"), promised), pod(gpus=4)).findings
+    assert found.detail == (
+        "needs 4 nvidia.com/gpu, n has 0 free of 8, room there is kept for default/serve"
+    )
+    assert found.evidence[0].source == (
+        "allocatable 8, 8 requested by 0 pods, room there is kept for default/serve"
+    )
+
+
 def test_all_that_lacks_is_told_of_one_node() -> None:
     """inf-0 lacks GPUs and cpu, inf-1 GPUs alone: the numbers are inf-1's, though it has fewer."""
     running = [

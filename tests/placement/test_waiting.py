@@ -113,6 +113,14 @@ def test_preemption_is_told_beside_the_end() -> None:
     )
 
 
+def test_a_victim_that_is_going_already_is_only_waited_for() -> None:
+    going = {"deletionTimestamp": "2026-11-29T12:00:30Z"}
+    given = cluster(node("a"), runs("train-x", "a", priority=100, meta=going))
+    assert waits(given, pod(gpus=8, priority=1000)) == (
+        "8 nvidia.com/gpu on a free when train-x ends (terminating)",
+    )
+
+
 def test_preemption_on_a_node_whose_pods_name_no_end() -> None:
     given = cluster(
         node("a"),

@@ -104,6 +104,7 @@ def test_the_documented_policy_is_read_in_every_part() -> None:
         ),
         gpu_patterns=("nvidia.com/gpu", "nvidia.com/mig-*"),
         ttl_annotations=("gpu-admit.io/ttl",),
+        admission_plugins=frozenset({"ExtendedResourceToleration"}),
     )
 
 
@@ -176,7 +177,11 @@ def test_off_is_off_even_where_yaml_takes_it_for_a_boolean(word: str) -> None:
 @pytest.mark.parametrize(
     ("body", "ref", "message"),
     [
-        ("foo: 1", "policy-unknown-key", "unknown key foo | known: apiVersion, classes, defaults"),
+        (
+            "foo: 1",
+            "policy-unknown-key",
+            "known: admissionPlugins, apiVersion",
+        ),
         ("pool: {}", "policy-unknown-key", "unknown key pool | did you mean pools?"),
         ("rules: {labels/requird: off}", "policy-unknown-rule", "did you mean labels/required?"),
         ("rules: {required: off}", "policy-unknown-rule", "did you mean labels/required?"),
@@ -264,6 +269,11 @@ def test_off_is_off_even_where_yaml_takes_it_for_a_boolean(word: str) -> None:
         ),
         ("kinds: [{kind: A, podTemplate: '.a['}]", "policy-bad-value", ""),
         ("gpuResources: []", "policy-bad-value", "must not be empty"),
+        (
+            "admissionPlugins: [ExtendedResourceTolerations]",
+            "policy-bad-value",
+            "did you mean ExtendedResourceToleration?",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(body: str, ref: str, message: str) -> None:

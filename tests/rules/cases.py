@@ -10,6 +10,7 @@ One document of ``tests/rules/FAMILY-WHAT/*.yaml`` is one case of rule ``FAMILY/
     namespace: team-a               # where the manifest goes, default "default"
     role: worker                    # which pod group is asked, default the first
     now: 2026-11-29T12:00:00Z
+    kubernetes: "1.33"              # version of the API server, default the newest
     ask: manifest
     findings: [{reason: …, detail: …, evidence: […]}]    # all of them, in order; keys given count
     mutations: [{ops: […], summary: …}]
@@ -58,6 +59,7 @@ class Case(Struct, forbid_unknown_fields=True):
     namespace: str = "default"
     role: str = ""
     now: str = "2026-11-29T12:00:00Z"
+    kubernetes: str = "1.37"
     findings: list[dict[str, Any]] = []
     mutations: list[dict[str, Any]] = []
     unknowns: list[dict[str, Any]] = []
@@ -134,6 +136,7 @@ def ask_of(case: Case, policy: Policy) -> tuple[Ask, Cluster]:
         now=parse_instant(case.now),
         policy=policy,
         pool=policy.pool_of_pod(pod),
+        kubernetes=case.kubernetes,
         running=running,
     )
     return ask, cluster

@@ -1,108 +1,177 @@
-"""Carries out what the engine's rules change in a live object itself, and sends the Events that say
-why; decides nothing."""
+"""Brings objects about by server-side apply and takes them away; decides nothing about them.
+
+Each object is read before and after, so that what is told is what happened. A claim or template
+cannot be changed (its spec is immutable): one that differs is made anew.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from kubectl_gpuadmit.adapters.kube.connection import Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
-from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
+from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Resource
 from kubectl_gpuadmit.errors import Unanswerable
-from kubectl_gpuadmit.verdict import ObjectEvent, Verdict
 
-COMPONENT = "gpu-admit"
+Effect = Literal["created", "changed", "unchanged", "made anew", "deleted", "absent"]
+APPLY = "application/apply-patch+yaml"
+"""Content type of server-side apply; JSON is YAML."""
 
-
-class Applied(Struct, frozen=True):
-    """What became of one object. ``event_problem``: why its Event was not taken, '' if it was."""
-
-    events: int
-    event_problem: str = ""
+_GROUP = "resource.k8s.io"
 
 
-def apply(
-    connection: Connection,
-    catalogue: Catalogue,
-    verdict: Verdict,
-    stored: dict[str, Any],
-    *,
-    now: dt.datetime,
-) -> Applied:
-    """Patches the object that ``verdict`` is about, if it still is as it was judged, then sends its
-    Events. Raises Unanswerable: refused, gone, or changed in the meantime."""
-    ref, metadata = verdict.ref, stored["metadata"]
-    group = ref.apiVersion.rpartition("/")[0]
-    known = BUILT_IN.get(ref.kind)
-    if known is None or known.group != group:
-        known = catalogue.of_kind(ref.apiVersion, ref.kind)
-    if known is None:
-        raise Unanswerable("not-served", f"the API server serves no {ref.kind} of {ref.apiVersion}")
-    version = ref.apiVersion.rpartition("/")[2]
-    seen = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
-    path = known.path(version, ref.namespace, ref.name)
-    try:
-        connection.patch(path, msgspec.json.encode([seen, *verdict.object_patch]))
-    except HttpStatus as problem:
-        raise _refused(connection, known, problem, verdict) from None
-    sent = 0
-    for event in verdict.events:
-        body = _event(event, verdict, metadata, now)
-        where = BUILT_IN["Event"].path("v1", ref.namespace)
+class Done(Struct, frozen=True):
+    """What became of one object."""
+
+    kind: str
+    name: str
+    effect: Effect
+
+
+class _Head(Struct):
+    class Meta(Struct):
+        name: str = ""
+        uid: str = ""
+        resourceVersion: str = ""
+
+    metadata: Meta = msgspec.field(default_factory=Meta)
+
+
+class _List(Struct):
+    items: list[_Head] = []
+
+
+class _Group(Struct):
+    class Version(Struct):
+        version: str = ""
+
+    versions: list[Version] = []
+
+
+class Applier:
+    """Applies and deletes as one field manager."""
+
+    def __init__(self, connection: Connection, *, manager: str) -> None:
+        self._connection = connection
+        self._manager = manager
+        self._dra = ""
+
+    def dra_version(self) -> str:
+        """The newest version of resource.k8s.io that is served. Raises Unanswerable for none."""
+        if not self._dra:
+            try:
+                reply = self._connection.get(f"/apis/{_GROUP}")
+            except HttpStatus as problem:
+                if problem.status != 404:
+                    raise self._connection.fail(problem) from None
+                served = set()
+            else:
+                group = msgspec.json.decode(reply.body, type=_Group)
+                served = {one.version for one in group.versions}
+            known = [v for v in BUILT_IN["DeviceClass"].versions if v in served]
+            if not known:
+                raise Unanswerable(
+                    "no-dra",
+                    f"{self._connection.host} serves no claims (resource.k8s.io v1 or v1beta)",
+                    hint="DRA is on from Kubernetes 1.34; before, turn it and its API on",
+                )
+            self._dra = known[0]
+        return self._dra
+
+    def uid(self, kind: str, name: str, namespace: str = "") -> str:
+        """The uid of an object, '' where there is none. Raises Unanswerable."""
+        head = self._get(BUILT_IN[kind], name, namespace)
+        return head.metadata.uid if head else ""
+
+    def names(self, kind: str) -> list[str]:
+        """Names of all objects of a cluster-scoped kind; none where that may not be read."""
         try:
-            connection.create(where, msgspec.json.encode(body))
+            return [one.metadata.name for one in self._list(BUILT_IN[kind], "", "")]
         except HttpStatus as problem:
-            return Applied(sent, f"the Event was refused: {problem.message}")
-        sent += 1
-    return Applied(sent)
+            if problem.status in (403, 404):
+                return []
+            raise self._connection.fail(problem) from None
 
+    def labelled(self, kind: str, label: str, namespace: str = "") -> list[str]:
+        """Names of the objects with a label ``key=value``. Raises Unanswerable."""
+        try:
+            found = self._list(BUILT_IN[kind], namespace, label)
+        except HttpStatus as problem:
+            raise self._connection.fail(problem) from None
+        return [one.metadata.name for one in found]
 
-def _refused(
-    connection: Connection, known: Resource, problem: HttpStatus, verdict: Verdict
-) -> Unanswerable:
-    ref = verdict.ref
-    if problem.status == 403:
-        who = f'user "{problem.user}"' if problem.user else "you"
-        return Unanswerable(
-            "forbidden",
-            f"{who} may not patch {known.full_name} in namespace {ref.namespace}",
-            hint=f"a Role in {ref.namespace} would need: {known.rule('patch')}",
-        )
-    if problem.status in (404, 409, 422):
-        return Unanswerable(
-            "object-changed",
-            f"{ref} was not changed: it is no longer as it was judged ({problem.message})",
-            hint="explain it again",
-        )
-    return connection.fail(problem)
+    def _list(self, resource: Resource, namespace: str, label: str) -> list[_Head]:
+        path = resource.path(self._version(resource), namespace)
+        reply = self._connection.get(path, {"labelSelector": label} if label else None)
+        return msgspec.json.decode(reply.body, type=_List).items
 
+    def apply(self, document: Mapping[str, Any]) -> Done:
+        """One object as it is to be. Raises Unanswerable, also where somebody else owns a field."""
+        kind, name = str(document["kind"]), str(document["metadata"]["name"])
+        namespace = str(document["metadata"].get("namespace", ""))
+        resource = BUILT_IN[kind]
+        before = self._get(resource, name, namespace)
+        effect: Effect = "created" if before is None else "changed"
+        try:
+            after = self._apply(resource, document, name, namespace)
+        except HttpStatus as problem:
+            if problem.status != 422 or before is None or "immutable" not in problem.message:
+                raise self._failed(problem, kind, name) from None
+            self.delete(kind, name, namespace)
+            effect = "made anew"
+            try:
+                after = self._apply(resource, document, name, namespace)
+            except HttpStatus as second:
+                raise self._failed(second, kind, name) from None
+        if before and before.metadata.resourceVersion == after.metadata.resourceVersion:
+            effect = "unchanged"
+        return Done(kind, name, effect)
 
-def _event(
-    event: ObjectEvent, verdict: Verdict, metadata: dict[str, Any], now: dt.datetime
-) -> dict[str, Any]:
-    """A core/v1 Event, as ``kubectl describe`` and ``kubectl get events`` show it."""
-    ref = verdict.ref
-    time = now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"generateName": f"{ref.name[:200]}.", "namespace": ref.namespace},
-        "involvedObject": {
-            "apiVersion": ref.apiVersion,
-            "kind": ref.kind,
-            "namespace": ref.namespace,
-            "name": ref.name,
-            "uid": metadata.get("uid", ""),
-        },
-        "type": event.type,
-        "reason": event.reason,
-        "message": event.message,
-        "source": {"component": COMPONENT},
-        "firstTimestamp": time,
-        "lastTimestamp": time,
-        "count": 1,
-    }
+    def _apply(
+        self, resource: Resource, document: Mapping[str, Any], name: str, namespace: str
+    ) -> _Head:
+        path = resource.path(self._version(resource), namespace, name)
+        body = msgspec.json.encode(document)
+        query = {"fieldManager": self._manager}
+        reply = self._connection.patch(path, body, content=APPLY, query=query)
+        return msgspec.json.decode(reply.body, type=_Head)
+
+    def delete(self, kind: str, name: str, namespace: str = "") -> Done:
+        """Takes one object away, if it is there. Raises Unanswerable."""
+        resource = BUILT_IN[kind]
+        try:
+            self._connection.delete(resource.path(self._version(resource), namespace, name))
+        except HttpStatus as problem:
+            if problem.status == 404:
+                return Done(kind, name, "absent")
+            raise self._failed(problem, kind, name) from None
+        return Done(kind, name, "deleted")
+
+    def _get(self, resource: Resource, name: str, namespace: str) -> _Head | None:
+        try:
+            reply = self._connection.get(resource.path(self._version(resource), namespace, name))
+        except HttpStatus as problem:
+            if problem.status == 404:
+                return None
+            raise self._connection.fail(problem) from None
+        return msgspec.json.decode(reply.body, type=_Head)
+
+    def _version(self, resource: Resource) -> str:
+        return self.dra_version() if resource.group == _GROUP else resource.versions[0]
+
+    def _failed(self, problem: HttpStatus, kind: str, name: str) -> Unanswerable:
+        what = f"{kind.lower()} {name}"
+        if problem.status == 409:
+            return Unanswerable(
+                "field-conflict",
+                f"{what}: {problem.message}",
+                hint="whoever set the field has to give it up, or apply with --force-conflicts"
+                " of kubectl",
+            )
+        if problem.status in (400, 403, 422) and not problem.by_rbac:
+            return Unanswerable("refused", f"{what}: {problem.message}", hint="see the reason")
+        return self._connection.fail(problem)

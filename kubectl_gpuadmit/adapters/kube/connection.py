@@ -3,7 +3,7 @@
 Rules of this module
 1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec
    and OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
-2. A request is asked again only where that cannot do harm: reads and dry runs, never a write.
+2. A request is asked again only where that cannot do harm: reads, dry runs, deletions.
 3. Waits are bounded: ``MAX_WAIT`` seconds over all retries of a request.
 """
 
@@ -96,15 +96,24 @@ class Connection:
         query = {"dryRun": "All", "fieldManager": "kubectl-gpu-admit"}
         return self._request("POST", path, query, body=body)
 
-    def patch(self, path: str, body: bytes) -> Reply:
-        """The reply to a JSON patch. Asked once: whoever asks again has to look first."""
-        query = urlencode({"fieldManager": "kubectl-gpu-admit"})
-        kind = "application/json-patch+json"
-        return self._once("PATCH", f"{self._host}{path}?{query}", body=body, accept="", kind=kind)
+    def patch(self, path: str, body: bytes, *, content: str, query: Mapping[str, str]) -> Reply:
+        """The reply to one PATCH, never asked again here: who writes knows what is newest by then.
+        Raises as ``get`` does."""
+        url = f"{self._host}{path}" + (f"?{urlencode(query)}" if query else "")
+        try:
+            return self._once("PATCH", url, body=body, accept="", kind=content)
+        except HttpStatus as problem:
+            problem.what = path
+            raise
 
     def create(self, path: str, body: bytes) -> Reply:
-        """The reply to a POST that stores. Asked once."""
+        """The reply to a POST that stores, never asked again. Raises as ``get`` does."""
         return self._once("POST", f"{self._host}{path}", body=body, accept="")
+
+    def delete(self, path: str) -> Reply:
+        """The reply to a DELETE, dependents in the background: what is gone stays gone however
+        often it is asked. Raises as ``get`` does."""
+        return self._request("DELETE", path, {"propagationPolicy": "Background"})
 
     def fail(self, problem: HttpStatus) -> Unanswerable:
         """The error that ends the call because of this status."""
@@ -206,15 +215,15 @@ class Connection:
             return Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
         return Timeout(connect=given or None, read=given or None)
 
-    def _headers(self, accept: str, kind: str) -> Any:
+    def _headers(self, accept: str, content: str) -> Any:
         from urllib3 import HTTPHeaderDict
 
         headers = HTTPHeaderDict()
         headers["Accept"] = accept or "application/json"
         headers["Accept-Encoding"] = "gzip"
         headers["User-Agent"] = "kubectl-gpu-admit"
-        if kind:
-            headers["Content-Type"] = kind
+        if content:
+            headers["Content-Type"] = content
         with self._lock:  # may run a plugin to renew a token
             for setting in self._configuration.auth_settings().values():
                 if setting["value"]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from kubectl_gpuadmit.adapters.kube import listing
+from kubectl_gpuadmit.adapters.kube import kubelets, listing
 from kubectl_gpuadmit.adapters.kube.connection import Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
@@ -25,9 +25,18 @@ from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.narrowed import Absence
 from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, Need
+from kubectl_gpuadmit.topology.kubelets import KIND as KUBELETS
 from kubectl_gpuadmit.verdict import Ref
 
-_PLACEMENT = {"Node", "Pod", "PodDisruptionBudget", "DeviceClass", "ResourceSlice", "ResourceClaim"}
+_PLACEMENT = {
+    "Node",
+    "Pod",
+    "PodDisruptionBudget",
+    "DeviceClass",
+    "DeviceTaintRule",
+    "ResourceSlice",
+    "ResourceClaim",
+}
 _OWN_OBJECTS = 40
 """Workloads of the input that are looked up one by one; of more, none is."""
 
@@ -80,6 +89,8 @@ def read_cluster(
     """Lists every need, a few at a time. ``homes`` are the question's namespaces; ``own`` names its
     workloads, whose stored objects are read too unless ``stored`` has them. Raises Unanswerable."""
     namespaces = tuple(sorted(set(homes)))
+    ask_kubelets = any(need.kind == KUBELETS for need in needs)
+    needs = [need for need in needs if need.kind != KUBELETS]
     objects: list[KubeObject] = []
     known: set[str] = set()
     partial: set[str] = set()
@@ -93,7 +104,9 @@ def read_cluster(
                 known.add(part.need.kind)
             else:
                 partial.add(part.need.kind)
-                refused.append(part)
+                refused += [] if part.need.optional else [part]
+        if ask_kubelets:
+            objects += kubelets.configurations(connection, objects)
         mine = [one for one in stored if one.kind not in known]
         mine += _own(connection, own, catalogue) if len(own) <= _OWN_OBJECTS else []
         objects += mine

@@ -81,6 +81,21 @@ BUILT_IN: dict[str, Resource] = {
         Resource("ResourceSlice", "resourceslices", "resource.k8s.io", _DRA, namespaced=False),
         Resource("ResourceClaim", "resourceclaims", "resource.k8s.io", _DRA),
         Resource("ResourceClaimTemplate", "resourceclaimtemplates", "resource.k8s.io", _DRA),
+        Resource(
+            "DeviceTaintRule",
+            "devicetaintrules",
+            "resource.k8s.io",
+            ("v1", "v1beta2", "v1alpha3"),
+            namespaced=False,
+        ),
+        Resource(
+            "NodeResourceTopology",
+            "noderesourcetopologies",
+            "topology.node.k8s.io",
+            ("v1alpha2", "v1alpha1"),
+            namespaced=False,
+        ),
+        Resource("GpuTopology", "gputopologies", "gpu-admit.io", ("v1alpha1",), namespaced=False),
         Resource("TrainingRuntime", "trainingruntimes", "trainer.kubeflow.org", ("v1alpha1",)),
         Resource(
             "ClusterTrainingRuntime",

@@ -1,22 +1,54 @@
-"""DynamicResources: says which pods depend on DRA; it does not judge them yet.
+"""DynamicResources: whether a node can serve the pod's ResourceClaims, and with which devices.
 
-Sources: pkg/scheduler/framework/plugins/dynamicresources and noderesources/fit.go
-(shouldDelegateResourceToDRA). Until claims are allocated here, such a pod's placement is unknown.
+Source: pkg/scheduler/framework/plugins/dynamicresources (PreFilter, Filter, Reserve), v1.37.2; the
+allocation itself is ``devices.allocator``. Pods on the node do not matter to it: a claim keeps its
+devices until its pod has ended, and preemption counts on none of them.
 """
 
 from __future__ import annotations
 
-from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube.objects import Generic, Pod
-from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, is_extended
+import datetime as dt
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from kubectl_gpuadmit.cluster import Cluster, NodeInfo
+from kubectl_gpuadmit.devices import allocator, extended, normal
+from kubectl_gpuadmit.devices.allocator import Allocator, Fatal, Features, NodeRefused, Unsure
+from kubectl_gpuadmit.devices.inventory import Inventory, Published, published
+from kubectl_gpuadmit.devices.model import Allocation, Claim
+from kubectl_gpuadmit.kube import dra, selectors, times
+from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod
 from kubectl_gpuadmit.kube.versions import version
+from kubectl_gpuadmit.placement.filters import pod_claims, shortfall
+from kubectl_gpuadmit.placement.filters.pod_claims import FILTER, PodClaims
 from kubectl_gpuadmit.placement.filters.resources_fit import Asked
-from kubectl_gpuadmit.verdict import Unknown
+from kubectl_gpuadmit.verdict import Shortfall, Unknown
 
-FILTER = "DynamicResources"
-REASONS: dict[str, str] = {}
+CANNOT = "cannot allocate all claims"
+ELSEWHERE = "resourceclaim not available on the node"
+STALE = "cannot schedule extended resource claim"
+CANNOT_FIT = "cannot fit resource"
+INVALID = "invalid resource pools were encountered"
 
-_HINT = "kubectl get resourceclaims,resourceslices,deviceclasses shows what DRA has"
+REASONS = {
+    "dra/no-devices": "No device is left on these nodes that the pod's ResourceClaims ask for, or"
+    " none ever was. Ask for what the devices offer, or wait until claims are released.",
+    "dra/claim-elsewhere": "The pod's ResourceClaim has devices on other nodes. Run the pod there,"
+    " or give it a claim of its own.",
+    "dra/pools-invalid": "A DRA driver has published slices that contradict each other, so none of"
+    " their devices is used. Restart the driver on that node and read its log.",
+    "dra/extended-stale": "A claim for the pod's extended resources is left from an earlier"
+    " attempt. The scheduler deletes it and tries again.",
+    "dra/extended-unserved": "An extended resource is neither advertised by the node nor mapped to"
+    " devices there. Check the DeviceClass's extendedResourceName and the device plugin.",
+    "dra/attempt-fails": "The scheduler gives the pod up with an error, whatever other nodes offer:"
+    " a selector fails on a device, or a request for all devices meets a pool that is being"
+    " updated. Correct the claim or class that the text names.",
+}
+ABORTS = "dra/attempt-fails"
+BINDING_TIMEOUT = dt.timedelta(minutes=10)
+"""DynamicResourcesArgs.bindingTimeout: how long devices may take to be attached."""
 
 
 def supplies(kubernetes: str) -> bool:
@@ -28,39 +60,365 @@ def delegated(cluster: Cluster, wanted: Asked, *, kubernetes: str) -> frozenset[
     """Requested resources that a DeviceClass supplies where the node advertises none."""
     if not supplies(kubernetes):
         return frozenset()
-    names = [name for name, _ in wanted if is_extended(name) or name.startswith(DEVICE_CLASS)]
+    names = [name for name, _ in wanted if extended.may_be_backed(name)]
     if not names or not cluster.knows("DeviceClass"):
         return frozenset()
-    supplied = set()
-    for item in cluster.every("DeviceClass"):
-        supplied.add(DEVICE_CLASS + item.name)
-        if isinstance(item, Generic):
-            spec = item.document.get("spec")
-            mapped = spec.get("extendedResourceName") if isinstance(spec, dict) else None
-            if isinstance(mapped, str):
-                supplied.add(mapped)
-    return frozenset(name for name in names if name in supplied)
+    backed = extended.backed(published(cluster).classes.values())
+    return frozenset(name for name in names if name in backed)
 
 
-def unknowns(pod: Pod, supplied: frozenset[str]) -> tuple[Unknown, ...]:
-    """What of this pod's placement DRA decides."""
-    found = [
-        Unknown(
-            rule="placement",
-            missing=f"resource claim {claim.name!r}: DRA allocation is not evaluated yet",
-            hint=_HINT,
-            stage="placement",
+class DynamicResources:
+    """Made once per pod; ``assume`` keeps it up to date with the replicas placed so far."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        pod: Pod,
+        found: PodClaims,
+        supplied: frozenset[str],
+        *,
+        kubernetes: str,
+        now: dt.datetime | None,
+    ) -> None:
+        self._cluster = cluster
+        self._pod = pod
+        self._kubernetes = kubernetes
+        self._now = now
+        self._features: Features = allocator.of(kubernetes)
+        self._supplied = supplied
+        self._found = found
+        self._published: Published = published(cluster)
+        self._classes = self._published.classes
+        self._backed = {
+            name: class_
+            for name, class_ in extended.backed(self._classes.values()).items()
+            if name in supplied
+        }
+        self._stale = pod_claims.extended_claim(cluster, pod) if supplied else None
+        self._claims = found.claims
+        self._answers: dict[str, tuple[Shortfall, ...]] = {}
+        self._allocations: dict[str, tuple[tuple[Claim, Allocation], ...]] = {}
+        self._unsure: dict[str, str] = {}
+        self._allocator: Allocator | None = None
+        self._state: allocator.State | None = None
+        self.rejections = self._rejections()
+
+    @classmethod
+    def of(
+        cls,
+        cluster: Cluster,
+        pod: Pod,
+        supplied: frozenset[str],
+        *,
+        kubernetes: str,
+        now: dt.datetime | None = None,
+    ) -> DynamicResources | None:
+        """None for a pod that has nothing to do with DRA."""
+        found = pod_claims.of(cluster, pod)
+        if not (pod.spec.resourceClaims or supplied):
+            return None
+        return cls(cluster, pod, found, supplied, kubernetes=kubernetes, now=now)
+
+    # -- before any node ---------------------------------------------------------------------
+
+    def _rejections(self) -> tuple[Shortfall, ...]:
+        if self._found.refused:
+            return self._found.refused
+        if not self._cluster.knows("DeviceClass"):
+            return ()
+        for claim in self._claims:
+            refusal = pod_claims.against(
+                claim,
+                self._pod,
+                self._classes,
+                alternatives=self._features.prioritized_list,
+            )
+            if refusal is not None:
+                return (refusal,)
+        return ()
+
+    @property
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """What the source does not hold and the answer hangs on."""
+        if self.rejections:
+            return ()
+        found = list(self._found.unknowns)
+        if self._to_allocate() or self._supplied:
+            for kind, plural in (
+                ("ResourceSlice", "resourceslices"),
+                ("DeviceClass", "deviceclasses"),
+                ("ResourceClaim", "resourceclaims"),
+            ):
+                if not self._cluster.knows(kind):
+                    found.append(
+                        _unknown(
+                            f"{kind} objects: not in the source",
+                            f"kubectl get {plural} -A -o yaml",
+                        )
+                    )
+            if self._features.device_taint_rules and not self._cluster.knows("DeviceTaintRule"):
+                found.append(
+                    _unknown(
+                        "DeviceTaintRule objects: not in the source, one could taint the devices",
+                        "kubectl get devicetaintrules -o yaml",
+                        level="audit",
+                    )
+                )
+        found += [_unknown(text) for text in dict.fromkeys(self._unsure.values())]
+        return tuple(found)
+
+    @property
+    def waiting(self) -> tuple[Claim, ...]:
+        """The pod's claims that have no devices yet, without the one for extended resources."""
+        return self._to_allocate()
+
+    def _to_allocate(self) -> tuple[Claim, ...]:
+        return tuple(claim for claim in self._claims if claim.allocation is None)
+
+    # -- node by node ------------------------------------------------------------------------
+
+    def judge(self, info: NodeInfo) -> tuple[Shortfall, ...]:
+        """What speaks against the node. A shortfall of code ``ABORTS`` ends the whole attempt."""
+        if self.rejections:
+            return ()
+        found = self._answers.get(info.name)
+        if found is None:
+            found = self._answers[info.name] = self._judged(info)
+        return found
+
+    def _judged(self, info: NodeInfo) -> tuple[Shortfall, ...]:
+        claims = list(self._to_allocate())
+        if self._supplied:
+            own = self._extended(info)
+            if isinstance(own, Shortfall):
+                return (own,)
+            if own is None and not self._claims:
+                return ()
+            if own is not None:
+                claims.append(own)
+        away = [claim for claim in self._claims if self._is_away(claim, info)]
+        if claims:
+            try:
+                found = self._with_state().allocate(info, claims)
+            except Fatal as problem:
+                return (_refused(str(problem), ABORTS),)
+            except NodeRefused as problem:
+                return (_refused(str(problem), "dra/pools-invalid"),)
+            except Unsure as problem:
+                self._unsure[info.name] = str(problem)
+                return ()
+            if found is None:
+                return (_refused(CANNOT, "dra/no-devices", ", ".join(c.name for c in claims)),)
+            self._allocations[info.name] = tuple(zip(claims, found, strict=True))
+        if away:
+            return (_refused(ELSEWHERE, "dra/claim-elsewhere", ", ".join(c.name for c in away)),)
+        return ()
+
+    def allocations(self, info: NodeInfo) -> tuple[tuple[Claim, Allocation], ...]:
+        """What the claims would get on the node, () where they get nothing there."""
+        return () if self.judge(info) else self._allocations.get(info.name, ())
+
+    def score(self, info: NodeInfo) -> int:
+        """How far up in their lists the alternatives are that the node would give.
+
+        Source: computeScore in dynamicresources.go.
+        """
+        own = {id(claim): given for claim, given in self._allocations.get(info.name, ())}
+        total = 0
+        for claim in self._claims:
+            given = own.get(id(claim), claim.allocation)
+            names = {one.request for one in given.devices} if given is not None else set()
+            for request in claim.requests:
+                for place, want in enumerate(request.first_available):
+                    if request.full_name(want) in names:
+                        total += 8 - place
+        return total
+
+    @property
+    def scores(self) -> bool:
+        """Whether nodes can differ in score."""
+        return any(request.first_available for c in self._claims for request in c.requests)
+
+    def _with_state(self) -> Allocator:
+        if self._allocator is None:
+            stock = self._cluster.remembered(
+                ("stock", self._kubernetes),
+                ("DeviceClass", "DeviceTaintRule", "ResourceSlice"),
+                lambda: allocator.stock(self._published, kubernetes=self._kubernetes),
+            )
+            assert isinstance(stock, allocator.Stock)
+            claims = Inventory.of(self._cluster).claims.values()
+            given = (claim.allocation for claim in claims if claim.allocation is not None)
+            self._state = allocator.State.of(given, self._features)
+            self._allocator = Allocator(stock, self._state)
+        return self._allocator
+
+    def _extended(self, info: NodeInfo) -> Claim | Shortfall | None:
+        """The claim for extended resources on this node; None where device plugins supply all."""
+        if self._stale is not None and self._stale.spec.devices.requests is not None:
+            return _refused(STALE, "dra/extended-stale", self._stale.name)
+        from_devices = {}
+        for name in self._asked_extended():
+            advertised = info.allocatable.get(name)
+            if name in self._backed and not advertised:
+                from_devices[name] = self._backed[name]
+            elif advertised is None:
+                return _refused(CANNOT_FIT, "dra/extended-unserved", name)
+        if not from_devices and not self._claims:
+            return None
+        return Claim(
+            self._pod.namespace,
+            extended.CLAIM_NAME,
+            extended.requests(self._pod, from_devices),
         )
-        for claim in pod.spec.resourceClaims or ()
-    ]
-    found += [
-        Unknown(
-            rule="placement",
-            missing=f"{name} on nodes that do not advertise it: a DeviceClass supplies it through "
-            "DRA, which is not evaluated yet",
-            hint=_HINT,
-            stage="placement",
+
+    def _asked_extended(self) -> list[str]:
+        from kubectl_gpuadmit.kube import pods
+
+        return sorted(
+            name
+            for name, amount in pods.requests(self._pod).items()
+            if amount > 0 and extended.may_be_backed(name)
         )
-        for name in sorted(supplied)
-    ]
-    return tuple(found)
+
+    def _is_away(self, claim: Claim, info: NodeInfo) -> bool:
+        """An allocated claim that cannot be used on the node, or whose devices do not come."""
+        given = claim.allocation
+        if given is None:
+            return False
+        if given.node_selector is not None and not selectors.node_selector_matches(
+            given.node_selector, info.labels, info.name
+        ):
+            return True
+        return self._features.binding_conditions and self._binding_fails(claim, given)
+
+    def _binding_fails(self, claim: Claim, given: Allocation) -> bool:
+        statuses = (claim.raw.status.devices or ()) if claim.raw is not None else ()
+        for one in given.devices:
+            if not one.binding_conditions:
+                continue
+            status = next(
+                (s for s in statuses if (s.driver, s.pool, s.device) == tuple(one.device)), None
+            )
+            held = {c.type: c.status for c in (status.conditions or ())} if status else {}
+            if status is not None and any(
+                held.get(c) == "True" for c in one.binding_failure_conditions
+            ):
+                return True
+            if any(held.get(c) != "True" for c in one.binding_conditions):
+                return self._timed_out(given)
+        return False
+
+    def _timed_out(self, given: Allocation) -> bool:
+        if not given.timestamp or self._now is None:
+            return False
+        try:
+            return times.parse_instant(given.timestamp) + BINDING_TIMEOUT < self._now
+        except times.TimeError:
+            return False
+
+    # -- the replicas placed so far ------------------------------------------------------------
+
+    def assume(self, pod: Pod, info: NodeInfo) -> None:
+        """A replica of the pod goes to the node: its claims get what ``judge`` found for it.
+
+        The claims are written to the cluster, so that whoever comes next sees them.
+        """
+        self.judge(info)
+        given = self._allocations.get(info.name, ())
+        made = pod_claims.of(self._cluster, pod).created
+        by_template = {one.annotations.get(dra.POD_CLAIM_NAME): one for one in made}
+        for claim, allocation in given:
+            if claim.name == extended.CLAIM_NAME:
+                raw = _extended_claim(pod, claim)
+            elif claim.raw is not None and claim.raw in self._found.created:
+                raw = by_template[claim.raw.annotations.get(dra.POD_CLAIM_NAME)]
+            elif claim.raw is not None:
+                raw = claim.raw
+            else:
+                continue
+            self._cluster.apply(pod_claims.with_consumer(normal.allocated(raw, allocation), pod))
+        for claim in self._claims:
+            if claim.allocation is not None:
+                held = self._cluster.get("ResourceClaim", claim.namespace, claim.name)
+                if isinstance(held, dra.ResourceClaim):
+                    self._cluster.apply(pod_claims.with_consumer(held, pod))
+        if self._state is not None:
+            for _, allocation in given:
+                self._state.add(allocation)
+            assert self._allocator is not None
+            self._allocator.changed()
+        self._forget(info, [allocation for _, allocation in given])
+        self._renew()
+
+    def _forget(self, info: NodeInfo, given: Iterable[Allocation]) -> None:
+        """Drops the answers of the nodes that see one of these devices' pools."""
+        self._answers.pop(info.name, None)
+        self._allocations.pop(info.name, None)
+        pools = {(one.device.driver, one.device.pool) for a in given for one in a.devices}
+        if pools:
+            names = self._with_state().nodes_of(pools)
+            for name in list(self._answers) if names is None else names:
+                self._answers.pop(name, None)
+                self._allocations.pop(name, None)
+
+    def _renew(self) -> None:
+        """Claims that are shared by the replicas have devices now: the next one uses those."""
+        shared = [claim for claim in self._claims if claim.raw not in self._found.created]
+        if not shared:
+            return
+        renewed = []
+        changed = False
+        for claim in self._claims:
+            raw = self._cluster.get("ResourceClaim", claim.namespace, claim.name)
+            if claim in shared and isinstance(raw, dra.ResourceClaim) and raw is not claim.raw:
+                changed = changed or claim.allocation is None
+                claim = normal.of_claim(raw)
+            renewed.append(claim)
+        self._claims = tuple(renewed)
+        if changed:
+            self._answers.clear()
+            self._allocations.clear()
+        self.rejections = self._rejections()
+
+    # -- of a filter that looks beyond the node ------------------------------------------------
+
+    def moved(self, pod: Pod, info: NodeInfo, by: int) -> None:
+        """Nothing: what a pod holds, its claims hold until it has ended."""
+
+    def fork(self) -> DynamicResources:
+        return self
+
+
+def _extended_claim(pod: Pod, claim: Claim) -> dra.ResourceClaim:
+    owner = OwnerReference("v1", "Pod", pod.name, pod.metadata.uid or "", controller=True)
+    return dra.ResourceClaim(
+        apiVersion="resource.k8s.io/v1",
+        metadata=ObjectMeta(
+            name=f"{pod.name}-extended-resources-xxxxx",
+            namespace=pod.namespace,
+            annotations={dra.EXTENDED_CLAIM: "true"},
+            ownerReferences=(owner,),
+        ),
+    )
+
+
+def released(cluster: Cluster) -> None:
+    """Every claim lets go of its devices, as when all pods had ended; in place."""
+    for raw in list(cluster.every("ResourceClaim")):
+        if isinstance(raw, dra.ResourceClaim) and raw.status.allocation is not None:
+            cluster.apply(structs.replace(raw, status=dra.ResourceClaimStatus()))
+
+
+def _refused(text: str, code: str, subject: str = "") -> Shortfall:
+    return shortfall(FILTER, text, code, permanent=True, subject=subject)
+
+
+def _unknown(missing: str, hint: str = "", *, level: str = "warn") -> Unknown:
+    return Unknown(
+        rule="placement",
+        missing=missing,
+        level="audit" if level == "audit" else "warn",
+        hint=hint,
+        stage="placement",
+    )

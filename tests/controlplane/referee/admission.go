@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sort"
 	"strings"
 
@@ -26,6 +27,7 @@ import (
 	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
 	registrypod "k8s.io/kubernetes/pkg/registry/core/pod"
 	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
+	"k8s.io/kubernetes/plugin/pkg/admission/extendedresourcetoleration"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
 	"k8s.io/kubernetes/plugin/pkg/admission/priority"
 	"k8s.io/kubernetes/plugin/pkg/admission/runtimeclass"
@@ -77,7 +79,7 @@ type named struct {
 // chain is the default-on plugins that look at pods, in the order of kubeapiserver/options/plugins.go,
 // without the ones that call out (webhooks, policies). ResourceQuota follows separately: its plugin
 // object answers through worker goroutines, CheckRequest is what these call.
-func (w *world) chain(namespace string) ([]named, error) {
+func (w *world) chain(namespace string, more []string) ([]named, error) {
 	life, err := lifecycle.NewLifecycle(immortal(metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic))
 	if err != nil {
 		return nil, err
@@ -103,8 +105,20 @@ func (w *world) chain(namespace string) ([]named, error) {
 	chain = append(chain,
 		named{priority.PluginName, priority.NewPlugin()},
 		named{defaulttolerationseconds.PluginName, defaulttolerationseconds.NewDefaultTolerationSeconds()},
-		named{runtimeclass.PluginName, runtimeclass.NewRuntimeClass()},
 	)
+	for _, name := range more {
+		if name != extendedresourcetoleration.PluginName {
+			return nil, fmt.Errorf("admission plugin %s is not known here", name)
+		}
+		registered := admission.NewPlugins()
+		extendedresourcetoleration.Register(registered)
+		tolerating, err := registered.InitPlugin(name, nil, initializer{w})
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, named{name, tolerating})
+	}
+	chain = append(chain, named{runtimeclass.PluginName, runtimeclass.NewRuntimeClass()})
 	for _, one := range chain {
 		initializer{w}.Initialize(one.plugin)
 		if check, ok := one.plugin.(admission.InitializationValidator); ok {
@@ -191,7 +205,7 @@ func askAdmission(c *casus) (any, error) {
 		admission.Create, &metav1.CreateOptions{}, true, someone)
 	interfaces := admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)
 
-	chain, err := c.world.chain(namespace)
+	chain, err := c.world.chain(namespace, c.plugins)
 	if err != nil {
 		return nil, err
 	}

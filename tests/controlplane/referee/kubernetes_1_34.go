@@ -5,8 +5,10 @@ package main
 import (
 	"context"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -41,6 +43,11 @@ func (w *world) quotaConfiguration() (quota.Configuration, error) {
 // podSecurityChecks plays no older version: those of 1.34 know only their own.
 func podSecurityChecks(*securityapi.Version) (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks())
+}
+
+// pendingAllocation: 1.34 does not tell what Reserve has given to a claim.
+func pendingAllocation(framework.SharedDRAManager, types.UID) *resourcev1.AllocationResult {
+	return nil
 }
 
 func (w *world) frameworkOptions(ctx context.Context, _ *internalcache.Snapshot) ([]frameworkruntime.Option, error) {

@@ -9,6 +9,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -77,6 +78,11 @@ func (w *world) frameworkOptions(ctx context.Context, snapshot *internalcache.Sn
 		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(w.factory.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithPodGroupManager(groups),
 	}, nil
+}
+
+// pendingAllocation is what Reserve has given to a claim, nil for nothing.
+func pendingAllocation(manager fwk.SharedDRAManager, claim types.UID) *resourcev1.AllocationResult {
+	return manager.ResourceClaims().GetPendingAllocation(claim)
 }
 
 func (s *staticInformer) HasSyncedChecker() cache.DoneChecker { return synced{} }

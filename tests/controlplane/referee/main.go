@@ -6,9 +6,10 @@
 //
 // and the answer holds one member per name in "ask". Objects are defaulted by the API server's own
 // scheme first, as stored ones are. Names that nobody registered in `questions` are answered with an
-// error, so that later families (dra, numa) only add an entry.
+// error, so that later families only add an entry.
 //
-// Everything runs in process: no API server, no etcd, no network.
+// Everything runs in process: no API server, no etcd, no network. Only "numa" has a child process,
+// see there.
 package main
 
 import (
@@ -32,6 +33,10 @@ type question struct {
 	Pod     json.RawMessage   `json:"pod"`
 	// Count asks admission how many pods like this one are let in one after another.
 	Count int `json:"count"`
+	// Numa is the machine, kubelet and sequence of pods of the question "numa".
+	Numa json.RawMessage `json:"numa"`
+	// Plugins names admission plugins that are on besides the default ones.
+	Plugins []string `json:"plugins"`
 }
 
 // casus is one question after decoding: the world it speaks of and the pod that asks.
@@ -40,6 +45,9 @@ type casus struct {
 	raw   json.RawMessage
 	pod   *v1.Pod
 	count int
+	numa  json.RawMessage
+	// plugins are admission plugins that are on besides the default ones.
+	plugins []string
 
 	scheduler *scheduler
 }
@@ -50,6 +58,7 @@ type answerer func(*casus) (any, error)
 var questions = map[string]answerer{
 	"placement":  askPlacement,
 	"preemption": askPreemption,
+	"dra":        askDRA,
 	"admission":  askAdmission,
 	"quota":      askQuota,
 	"object":     askObject,
@@ -57,12 +66,17 @@ var questions = map[string]answerer{
 	"goroutines": func(*casus) (any, error) { return runtime.NumGoroutine(), nil },
 }
 
-func main() {
+// quiet keeps what Kubernetes' code logs away from the answers and from stderr.
+func quiet() {
 	klogFlags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(klogFlags)
 	_ = klogFlags.Set("logtostderr", "false")
 	_ = klogFlags.Set("stderrthreshold", "FATAL")
 	klog.SetOutput(io.Discard)
+}
+
+func main() {
+	quiet()
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := bufio.NewWriterSize(os.Stdout, 1<<20)
 	for {
@@ -103,7 +117,7 @@ func answer(line []byte) (result map[string]any) {
 		result["error"] = err.Error()
 		return result
 	}
-	c := &casus{world: world, raw: q.Pod, count: q.Count}
+	c := &casus{world: world, raw: q.Pod, count: q.Count, numa: q.Numa, plugins: q.Plugins}
 	defer func() {
 		if c.scheduler != nil {
 			c.scheduler.close()

@@ -1,0 +1,1 @@
+"""The node agent's process: looks at its node again and again, and keeps one object true."""

@@ -1,0 +1,256 @@
+"""CEL selectors of DRA: which devices a DeviceClass or a request of a ResourceClaim takes.
+
+    selector = compile('device.attributes["gpu.nvidia.com"].productName == "H100"')
+    selector.matches(device)      True, False, RuntimeProblem or NotEvaluable
+
+A device's attributes and capacities are found under their domain; one without a domain under the
+driver's name. A domain that no attribute has is an empty map, yet ``in`` does not find it.
+
+Source: k8s.io/dynamic-resource-allocation v0.37.2 cel/compile.go, cel/errors.go;
+k8s.io/api v0.37.2 resource/v1/types.go (limits).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct
+
+from kubectl_gpuadmit.cel import types
+from kubectl_gpuadmit.cel.environment import CompileError, Environment, Program
+from kubectl_gpuadmit.cel.functions import declare
+from kubectl_gpuadmit.cel.library.collections import includes
+from kubectl_gpuadmit.cel.types import Type
+from kubectl_gpuadmit.cel.values import DomainMap, Fail, Quantity, Semver, Unsure, semver, type_name
+from kubectl_gpuadmit.kube.quantity import Quantity as Amount
+
+LONGEST = 10 * 1024
+"""Characters of an expression: CELSelectorExpressionMaxLength."""
+
+_HINT = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
+    " has() for optional fields"
+)
+
+
+class Problem(Struct, frozen=True):
+    """The expression is refused when it is created; the API server's words.
+
+    ``kind`` is ``invalid`` (Invalid value), ``too-long`` or ``forbidden``.
+    """
+
+    message: str
+    kind: str = "invalid"
+
+
+class RuntimeProblem(Struct, frozen=True):
+    """The expression fails on this device, which ends the whole attempt to allocate."""
+
+    message: str
+
+
+class NotEvaluable(Struct, frozen=True):
+    """It cannot be told here whether the device matches."""
+
+    why: str
+
+
+class Version(Struct, frozen=True):
+    """A version attribute, as text."""
+
+    text: str
+
+
+Scalar = bool | int | str | Version
+Attribute = Scalar | Sequence[Scalar]
+Answer = bool | RuntimeProblem | NotEvaluable
+
+
+class Device:
+    """One device as selectors see it. Build it once, ask many selectors.
+
+    ``attributes`` and ``capacity`` are keyed by qualified name, with or without a domain.
+    Capacities are quantities.
+    """
+
+    __slots__ = ("_broken", "variables")
+
+    def __init__(
+        self,
+        driver: str,
+        attributes: Mapping[str, Attribute],
+        capacity: Mapping[str, Amount],
+        *,
+        allow_multiple: bool = False,
+    ) -> None:
+        self._broken = ""
+        found = DomainMap()
+        for name, value in attributes.items():
+            domain, key = _split(name, driver)
+            try:
+                seen = _value(value)
+            except Fail as fault:
+                self._broken = self._broken or (
+                    f"attribute {name}: parse semantic version: {fault}"
+                )
+                continue
+            found.setdefault(domain, {})[key] = seen
+        amounts = DomainMap()
+        for name, amount in capacity.items():
+            domain, key = _split(name, driver)
+            amounts.setdefault(domain, {})[key] = Quantity(amount)
+        self.variables: dict[str, Any] = {
+            "device": {
+                "driver": driver,
+                "allowMultipleAllocations": allow_multiple,
+                "attributes": found,
+                "capacity": amounts,
+            }
+        }
+
+    @property
+    def broken(self) -> str:
+        """Why no selector can be asked about the device, or ''."""
+        return self._broken
+
+
+def _split(name: str, driver: str) -> tuple[str, str]:
+    domain, slash, key = name.partition("/")
+    return (domain, key) if slash else (driver, name)
+
+
+def _value(value: Attribute) -> Any:
+    if isinstance(value, Version):
+        return _version(value.text)
+    if isinstance(value, str | bool | int):
+        return value
+    return [_value(one) for one in value]
+
+
+@lru_cache(maxsize=4096)
+def _version(text: str) -> Semver:
+    return semver(text)
+
+
+class Selector:
+    """One compiled expression."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.expression = program.text
+
+    def matches(self, device: Device) -> Answer:
+        """Whether the device is one of those meant."""
+        if device.broken:
+            return RuntimeProblem(device.broken)
+        try:
+            found = self.program.evaluate(device.variables)
+        except Fail as fault:
+            return RuntimeProblem(enhanced(str(fault)))
+        except Unsure as fault:
+            return NotEvaluable(f"{fault} ({self.expression})")
+        if found.__class__ is bool:
+            return bool(found)
+        return RuntimeProblem(_not_bool(found))
+
+
+def enhanced(message: str) -> str:
+    """The hint that Kubernetes 1.36 and newer adds to ``no such key``."""
+    return message + _HINT if "no such key:" in message else message
+
+
+def _not_bool(value: Any) -> str:
+    name = type_name(value)
+    reasons = {
+        "int": "unsupported type conversion from 'int' to bool",
+        "string": "unsupported native conversion from string to 'bool'",
+        "list": "type conversion error from list to 'bool'",
+        "map": "type conversion error from map to 'bool'",
+        "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+        "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
+    }
+    return f"CEL result of type {name} could not be converted to bool: {reasons.get(name, '')}"
+
+
+# -- the environment -------------------------------------------------------------------------------
+
+_DEVICE = "kubernetes.DRADevice"
+
+
+class _Structs:
+    """The type of ``device``."""
+
+    def __init__(self, *, lists: bool, shared: bool) -> None:
+        leaf = types.DYN if lists else types.ANY
+        self._fields: dict[str, Type] = {
+            "driver": types.STRING,
+            "attributes": types.map_of(types.STRING, types.map_of(types.STRING, leaf)),
+            "capacity": types.map_of(
+                types.STRING, types.map_of(types.STRING, types.read("quantity"))
+            ),
+        }
+        self.leaf = leaf
+        if shared:
+            self._fields["allowMultipleAllocations"] = types.BOOL
+
+    def field(self, struct: str, name: str) -> Type | None:
+        return self._fields.get(name) if struct == _DEVICE else None
+
+    def message(self, name: str) -> Type | None:
+        return None
+
+
+_INCLUDES = declare("dyn::includes(dyn): bool", includes)
+"""With list attributes already in 1.36; everywhere in CEL since 1.37."""
+
+
+@lru_cache(maxsize=16)
+def _environment(version: int, lists: bool, shared: bool) -> tuple[Environment, _Structs]:
+    structs = _Structs(lists=lists, shared=shared)
+    return (
+        Environment(
+            {"device": types.struct(_DEVICE)},
+            structs=structs,
+            version=version,
+            functions=(_INCLUDES,) if lists and version < 37 else (),
+        ),
+        structs,
+    )
+
+
+def compile(
+    expression: str,
+    *,
+    kubernetes: str = "1.37",
+    list_attributes: bool = True,
+    consumable_capacity: bool = True,
+    new: bool = False,
+) -> Selector | Problem:
+    """The selector, or why the API server refuses it.
+
+    The defaults are those of expressions that are stored already: the scheduler lets them use
+    whatever some feature gate would allow. For an object that is being created pass what the
+    cluster's gates DRAListTypeAttributes and DRAConsumableCapacity say, and ``new``: it may use
+    the functions of the version before the cluster's alone, so that a downgrade is possible.
+    """
+    minor = int(kubernetes.split(".")[1]) - new
+    return _compile(expression, minor, list_attributes, consumable_capacity)
+
+
+@lru_cache(maxsize=4096)
+def _compile(expression: str, minor: int, lists: bool, shared: bool) -> Selector | Problem:
+    if len(expression) > LONGEST:
+        return Problem(f"Too long: may not be more than {LONGEST} bytes", "too-long")
+    environment, structs = _environment(minor, lists and minor >= 36, shared and minor >= 34)
+
+    def accept(found: Type) -> str:
+        if found in (types.BOOL, structs.leaf):
+            return ""
+        return f"must evaluate to bool or the unknown type, not {found}"
+
+    try:
+        return Selector(environment.compile(expression, accept))
+    except CompileError as fault:
+        return Problem(str(fault))

@@ -1,0 +1,74 @@
+"""What the scheduler would allocate to a pod's claims on a node: the same devices, or the same no.
+
+One file per concern; ``search`` is the heart. Held to kube-scheduler's own code by the conformance
+family ``dra``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kubectl_gpuadmit.cluster import NodeInfo
+from kubectl_gpuadmit.devices.allocator.features import Features, of
+from kubectl_gpuadmit.devices.allocator.outcome import Fatal, NodeRefused, Unsure
+from kubectl_gpuadmit.devices.allocator.pools import Shelves
+from kubectl_gpuadmit.devices.allocator.results import allocation
+from kubectl_gpuadmit.devices.allocator.search import Search
+from kubectl_gpuadmit.devices.allocator.shop import Shop, Stock
+from kubectl_gpuadmit.devices.allocator.state import State
+from kubectl_gpuadmit.devices.inventory import Published
+from kubectl_gpuadmit.devices.model import Allocation, Claim
+from kubectl_gpuadmit.devices.selection import Selectors
+from kubectl_gpuadmit.kube.versions import LATEST
+
+__all__ = [
+    "Allocator",
+    "Fatal",
+    "Features",
+    "NodeRefused",
+    "State",
+    "Stock",
+    "Unsure",
+    "of",
+    "stock",
+]
+
+
+def stock(published: Published, *, kubernetes: str = LATEST) -> Stock:
+    """The slices and classes of a cluster, arranged for a Kubernetes version."""
+    features = of(kubernetes)
+    slices = published.slices_with(rules=features.device_taint_rules)
+    selectors = Selectors(kubernetes, consumable_capacity=features.consumable_capacity)
+    return Stock(Shelves(slices, features), published.classes, selectors)
+
+
+class Allocator:
+    """For one pod and one state of the cluster; asked node by node."""
+
+    def __init__(self, stock: Stock, state: State) -> None:
+        self._shop = Shop(stock, state)
+
+    def allocate(self, info: NodeInfo, claims: Sequence[Claim]) -> tuple[Allocation, ...] | None:
+        """One allocation per claim, in their order; None where the node cannot serve them all.
+
+        Raises Fatal, NodeRefused or Unsure.
+        """
+        if not claims:
+            return ()
+        try:
+            found = Search(self._shop, info, claims).run()
+        except RecursionError:
+            raise Unsure(
+                f"the search for devices on {info.name} goes too deep: it was not finished"
+            ) from None
+        if found is None:
+            return None
+        return tuple(allocation(chosen, info.name, self._shop.features) for chosen in found)
+
+    def changed(self) -> None:
+        """More has been allocated since: what is left is worked out anew."""
+        self._shop.forget()
+
+    def nodes_of(self, pools: Iterable[tuple[str, str]]) -> set[str] | None:
+        """Names of the nodes that can take devices from one of these pools; None: any may."""
+        return self._shop.nodes_of(pools)

@@ -1,0 +1,138 @@
+"""What all nodes of one attempt share: slices, classes, what is taken, answers found already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kubectl_gpuadmit.cluster import NodeInfo
+from kubectl_gpuadmit.devices.allocator.features import Features
+from kubectl_gpuadmit.devices.allocator.outcome import Fatal
+from kubectl_gpuadmit.devices.allocator.pools import Counters, NodePool, Shelves, nanos
+from kubectl_gpuadmit.devices.allocator.state import State
+from kubectl_gpuadmit.devices.model import Capacity, Class, Device, DeviceId
+from kubectl_gpuadmit.devices.selection import Selectors
+from kubectl_gpuadmit.kube.quantity import QuantityError
+
+MOST_STEPS = 200_000
+"""After so many devices tried on a node the search is given up; the scheduler's ends after 10 s."""
+ALL_STEPS = 2_000_000
+"""The same for all nodes together, those aside that took less than ``LEAST_STEPS``."""
+LEAST_STEPS = 5_000
+
+
+class Item:
+    """A device as one node sees it, with what the search asks of it again and again."""
+
+    __slots__ = (
+        "binds",
+        "capacities",
+        "counters",
+        "device",
+        "id",
+        "plain",
+        "pool",
+        "shareable",
+    )
+
+    def __init__(self, device: Device, pool: NodePool, features: Features) -> None:
+        self.device = device
+        self.id: DeviceId = device.id
+        self.pool = pool
+        self.binds = bool(device.raw.bindingConditions)
+        self.shareable = features.consumable_capacity and device.shareable
+        self.counters: tuple[tuple[tuple[str, str], int], ...] = ()
+        if device.raw.consumesCounters and features.partitionable_devices:
+            self.counters = counters_of(device)
+        self.capacities: Mapping[str, Capacity] = {}
+        if device.raw.capacity and features.consumable_capacity:
+            try:
+                self.capacities = device.capacity_as_written
+            except QuantityError as problem:
+                raise Fatal(str(problem)) from None
+        self.plain = all(
+            not one.has_policy and one.value.nano >= 0 for one in self.capacities.values()
+        )
+        """Without a request for an amount, the whole of an unused device always fits."""
+
+
+def counters_of(device: Device) -> tuple[tuple[tuple[str, str], int], ...]:
+    """((counter set, counter), nanos) of all that the device consumes."""
+    return tuple(
+        ((consumption.counterSet, name), nanos(counter.value))
+        for consumption in device.consumes
+        for name, counter in sorted((consumption.counters or {}).items())
+    )
+
+
+class Stock:
+    """What drivers and administrators have published, arranged for the search; used by many."""
+
+    def __init__(
+        self, shelves: Shelves, classes: Mapping[str, Class], selectors: Selectors
+    ) -> None:
+        self.features = shelves.features
+        self.shelves = shelves
+        self.classes = classes
+        self.selectors = selectors
+        self._items: dict[NodePool, tuple[Item, ...]] = {}
+
+    def items(self, pool: NodePool) -> tuple[Item, ...]:
+        found = self._items.get(pool)
+        if found is None:
+            found = tuple(Item(device, pool, self.features) for device in pool.devices)
+            self._items[pool] = found
+        return found
+
+
+class Shop:
+    """The stock and what is taken of it: of one pod's attempt."""
+
+    def __init__(self, stock: Stock, state: State) -> None:
+        self.features = stock.features
+        self.classes = stock.classes
+        self.selectors = stock.selectors
+        self.state = state
+        self._stock = stock
+        self._spent = 0
+        self._available: dict[object, tuple[Counters, bool]] = {}
+
+    def pools(self, info: NodeInfo) -> tuple[NodePool, ...]:
+        return self._stock.shelves.pools(info)
+
+    def items(self, pool: NodePool) -> tuple[Item, ...]:
+        return self._stock.items(pool)
+
+    def reaches(self, device: Device, info: NodeInfo) -> bool:
+        return self._stock.shelves.reaches(device, info)
+
+    def steps_left(self) -> int:
+        """How many devices may be tried on the next node."""
+        return max(min(MOST_STEPS, ALL_STEPS - self._spent), LEAST_STEPS)
+
+    def spend(self, steps: int) -> None:
+        if steps > LEAST_STEPS:
+            self._spent += steps
+
+    def forget(self) -> None:
+        self._available.clear()
+
+    def nodes_of(self, pools: Iterable[tuple[str, str]]) -> set[str] | None:
+        return self._stock.shelves.nodes_of(pools)
+
+    def available(self, pool: NodePool) -> tuple[Counters, bool]:
+        """What is left of the pool's counters, and whether one is overdrawn: then no device that
+        consumes counters is to be had, whichever they are."""
+        found = self._available.get(pool.id)
+        if found is None:
+            left = dict(pool.counters)
+            for device in _allocated((*pool.devices, *pool.elsewhere), self.state):
+                for key, amount in counters_of(device):
+                    if key in left:
+                        left[key] -= amount
+            found = left, any(amount < 0 for amount in left.values())
+            self._available[pool.id] = found
+        return found
+
+
+def _allocated(devices: Iterable[Device], state: State) -> Iterable[Device]:
+    return (device for device in devices if state.is_allocated(device.id))

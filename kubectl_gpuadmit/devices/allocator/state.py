@@ -1,0 +1,57 @@
+"""Which devices, shares and amounts are allocated already: the scheduler's allocated state.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go, v1.37.2. What a claim
+has with admin access counts as free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubectl_gpuadmit.devices.allocator.features import Features
+from kubectl_gpuadmit.devices.model import Allocation, DeviceId
+
+
+class State:
+    """Changes only by ``add``."""
+
+    def __init__(self, features: Features) -> None:
+        self._consumable = features.consumable_capacity
+        self.taken: set[DeviceId] = set()
+        """Devices that one claim has as a whole."""
+        self.shared: set[DeviceId] = set()
+        """Devices of which claims have shares."""
+        self.amounts: dict[DeviceId, dict[str, int]] = {}
+        """What shares have taken of a device, in nanos, by the capacity's name as written."""
+
+    @classmethod
+    def of(cls, allocations: Iterable[Allocation], features: Features) -> State:
+        state = cls(features)
+        for allocation in allocations:
+            state.add(allocation)
+        return state
+
+    def add(self, allocation: Allocation) -> None:
+        for result in allocation.devices:
+            if result.admin_access:
+                continue
+            if not (self._consumable and result.share):
+                self.taken.add(result.device)
+                continue
+            self.shared.add(result.device)
+            if result.consumed is not None:
+                held = self.amounts.setdefault(result.device, {})
+                for name, amount in result.consumed.items():
+                    held[name] = held.get(name, 0) + amount.nano
+
+    def copy(self) -> State:
+        twin = State.__new__(State)
+        twin._consumable = self._consumable
+        twin.taken = set(self.taken)
+        twin.shared = set(self.shared)
+        twin.amounts = {device: dict(held) for device, held in self.amounts.items()}
+        return twin
+
+    def is_allocated(self, device: DeviceId) -> bool:
+        """As a whole or in part."""
+        return device in self.taken or device in self.shared

@@ -1,0 +1,209 @@
+"""GPUs that two parties hand out: device plugin and DRA, two drivers, or two holders of one device.
+
+From objects alone a node in both modes is found: the kubelet advertises the device plugin's
+resources in ``status.allocatable`` and a driver publishes devices of the same vendor for it. Which
+GPU is which is told by UUID and PCI address, where a source knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from kubectl_gpuadmit.cluster import Cluster, NodeInfo
+from kubectl_gpuadmit.kube.dra import BasicDevice, ResourceClaim, ResourceSlice
+
+RESOURCES: Mapping[str, str] = {
+    "gpu.nvidia.com": "nvidia.com/",
+    "gpu.amd.com": "amd.com/gpu",
+    "gpu.intel.com": "gpu.intel.com/",
+}
+"""DRA driver -> how the resources of the same vendor's device plugin begin."""
+
+_NO_DEVICES = ("nvidia.com/gpumem", "nvidia.com/gpucores")
+PCI = "resource.kubernetes.io/pciBusID"
+
+
+class BothModes(Struct, frozen=True):
+    """A node whose GPUs the device plugin and a DRA driver both hand out."""
+
+    node: str
+    resource: str
+    advertised: int
+    """By the device plugin, replicas included."""
+    replicas: int
+    """Time-sliced or MPS places of one GPU; 1 without sharing."""
+    driver: str
+    published: int
+    """Physical GPUs in the driver's slices for the node."""
+    physical: int | None
+    """GPUs that the node has (GPU Feature Discovery); None where no label says."""
+
+
+class Published(Struct, frozen=True):
+    """One physical GPU in the slices of two drivers, or twice in one's."""
+
+    key: str
+    """``UUID GPU-…`` or ``PCI 0000:41:00.0 of node``."""
+    devices: tuple[str, ...]
+    """``driver/pool/device``, sorted."""
+
+
+class Held(Struct, frozen=True):
+    """One GPU that a pod has from the device plugin and a claim has from DRA."""
+
+    node: str
+    key: str
+    pod: str
+    """``namespace/name`` of the device plugin's."""
+    claim: str
+    """``namespace/name``."""
+
+
+def in_both_modes(cluster: Cluster) -> tuple[BothModes, ...]:
+    """Every such node, by name. A node whose plugin and driver can be about different GPUs (the two
+    numbers together are no more than it has) is not among them."""
+    found: Any = cluster.remembered(
+        "nodes in both modes", ("Node", "ResourceSlice"), lambda: tuple(_in_both_modes(cluster))
+    )
+    return tuple(found)
+
+
+def _in_both_modes(cluster: Cluster) -> Iterator[BothModes]:
+    plugged = {info.name: _plugged(info) for info in cluster.nodes.values()}
+    gpus: dict[tuple[str, str], set[str]] = {}
+    for one in slices(cluster):
+        counts = plugged.get(one.spec.nodeName or "", {})
+        if one.spec.driver in counts:
+            key = (one.spec.nodeName or "", one.spec.driver)
+            gpus.setdefault(key, set()).update(_physical(one))
+    for (node, driver), keys in sorted(gpus.items()):
+        if not keys:
+            continue
+        resource, advertised = plugged[node][driver]
+        labels = cluster.nodes[node].labels
+        replicas = _number(labels.get("nvidia.com/gpu.replicas")) or 1
+        physical = _number(labels.get("nvidia.com/gpu.count"))
+        whole = -(-advertised // replicas)
+        if physical is not None and resource == "nvidia.com/gpu" and whole + len(keys) <= physical:
+            continue
+        yield BothModes(node, resource, advertised, replicas, driver, len(keys), physical)
+
+
+def _plugged(info: NodeInfo) -> dict[str, tuple[str, int]]:
+    """Driver -> the resource of the same vendor that most units are advertised of."""
+    found: dict[str, tuple[str, int]] = {}
+    for name, amount in info.allocatable.items():
+        if amount <= 0 or name in _NO_DEVICES:
+            continue
+        for driver, start in RESOURCES.items():
+            if name.startswith(start) and amount > found.get(driver, ("", 0))[1]:
+                found[driver] = (name, amount)
+    return found
+
+
+def slices(cluster: Cluster) -> Iterator[ResourceSlice]:
+    return (one for one in cluster.every("ResourceSlice") if isinstance(one, ResourceSlice))
+
+
+def _devices(one: ResourceSlice) -> Iterator[tuple[str, BasicDevice]]:
+    return ((listed.name, listed.basic or listed) for listed in one.spec.devices or ())
+
+
+def _text(device: BasicDevice, name: str) -> str:
+    held = (device.attributes or {}).get(name)
+    return (held.string or "") if held is not None else ""
+
+
+def _physical(one: ResourceSlice) -> Iterator[str]:
+    """A name for each physical GPU that a slice is about; a MIG device stands for its parent."""
+    for name, device in _devices(one):
+        kind = _text(device, "type")
+        if kind in ("", "gpu", "mig", "vfio"):
+            uuid = _text(device, "parentUUID") or _text(device, "uuid")
+            yield _text(device, PCI).lower() or uuid or name
+
+
+def published_twice(cluster: Cluster) -> tuple[Published, ...]:
+    """Whole GPUs that stand in more than one slice under different names, drivers or pools.
+
+    A driver may publish one GPU as ``gpu`` and as ``vfio``: it hands out one of them at a time.
+    """
+    found: Any = cluster.remembered(
+        "GPUs published twice", ("ResourceSlice",), lambda: tuple(_published_twice(cluster))
+    )
+    return tuple(found)
+
+
+def _published_twice(cluster: Cluster) -> Iterator[Published]:
+    seen: dict[str, set[tuple[str, str, str]]] = {}
+    for one in slices(cluster):
+        if one.spec.driver not in RESOURCES:
+            continue
+        for name, device in _devices(one):
+            kind = _text(device, "type") or "gpu"
+            place = (one.spec.driver, one.spec.pool.name, name)
+            if kind == "gpu" and (uuid := _text(device, "uuid")):
+                seen.setdefault(f"UUID {uuid}", set()).add(place)
+            pci = _text(device, PCI).lower()
+            if kind == "gpu" and pci and one.spec.nodeName:
+                seen.setdefault(f"PCI {pci} of {one.spec.nodeName}", set()).add(place)
+    told: set[tuple[tuple[str, str, str], ...]] = set()
+    for key, places in sorted(seen.items(), reverse=True):  # UUID before PCI
+        pair = tuple(sorted(places))
+        if len(pair) > 1 and pair not in told:
+            told.add(pair)
+            yield Published(key, tuple("/".join(place) for place in pair))
+
+
+def held_twice(
+    cluster: Cluster, holders: Mapping[str, Iterable[tuple[str, str, str]]]
+) -> tuple[Held, ...]:
+    """GPUs that the kubelet has given to a pod through the device plugin and a claim has too.
+
+    ``holders``: node -> (UUID, PCI address, ``namespace/pod``) of each whole GPU that a container
+    has from the device plugin, as the node's agent reports; '' for what is not known.
+    """
+    claimed: dict[tuple[str, str], str] = {}
+    by_device = _keys(cluster)
+    for obj in cluster.every("ResourceClaim"):
+        allocation = obj.status.allocation if isinstance(obj, ResourceClaim) else None
+        for result in (allocation.devices.results or ()) if allocation else ():
+            if result.adminAccess:
+                continue
+            for node, key in by_device.get((result.driver, result.pool, result.device), ()):
+                claimed[(node, key)] = f"{obj.namespace}/{obj.name}"
+    found = []
+    for node, held in sorted(holders.items()):
+        for uuid, pci, pod in held:
+            for key in (uuid, _short(pci)):
+                if key and (node, key) in claimed:
+                    found.append(Held(node, key, pod, claimed[(node, key)]))
+                    break
+    return tuple(found)
+
+
+def _keys(cluster: Cluster) -> dict[tuple[str, str, str], list[tuple[str, str]]]:
+    """(driver, pool, device) -> (node, UUID or PCI address) of the physical GPU."""
+    found: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+    for one in slices(cluster):
+        node = one.spec.nodeName
+        if not node or one.spec.driver not in RESOURCES:
+            continue
+        for name, device in _devices(one):
+            uuid = _text(device, "parentUUID") or _text(device, "uuid")
+            keys = [(node, key) for key in (uuid, _short(_text(device, PCI))) if key]
+            found[(one.spec.driver, one.spec.pool.name, name)] = keys
+    return found
+
+
+def _short(pci: str) -> str:
+    """``00000000:41:00.0`` of NVML and ``0000:41:00.0`` of the kernel are one address."""
+    domain, _, rest = pci.lower().partition(":")
+    return f"{domain[-4:]}:{rest}" if rest else ""
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 7 else None

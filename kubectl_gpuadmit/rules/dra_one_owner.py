@@ -1,0 +1,86 @@
+"""Rule dra/one-owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices import owners
+from kubectl_gpuadmit.devices.owners import BothModes
+from kubectl_gpuadmit.policy.usage import admitted_nodes, uses_gpus
+from kubectl_gpuadmit.rule import Ask, Found, rule
+from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
+
+_SHOWN = 8
+"""Nodes that are named with their numbers; the others are counted."""
+
+
+@rule(
+    "dra/one-owner",
+    reasons={
+        "dra/two-owners": "The device plugin and a DRA driver both hand out the GPUs of a node, so"
+        " that two pods may get the same one. Run one of them on the node: take the device plugin"
+        " off (node label or selector of its DaemonSet), or the driver.",
+        "dra/published-twice": "One GPU stands in the slices of two drivers or pools, so that two"
+        " claims may get it. Remove the driver that should not publish it.",
+    },
+    reads={"Node", "ResourceSlice"},
+    level="warn",
+)
+def dra_one_owner(ask: Ask, cluster: Cluster) -> Iterator[Found]:
+    """Each GPU has one party that hands it out: device plugin, time-slicing or a DRA driver.
+
+    A node counts as doubly owned where its kubelet advertises GPUs of a device plugin
+    (``status.allocatable``) and a DRA driver of the same vendor publishes devices for it. Where GPU
+    Feature Discovery says how many GPUs the node has and both numbers together are no more, they
+    can be different ones, and nothing is said. GPUs that two drivers publish are joined by UUID and
+    PCI address. Only nodes that the pod could land on count.
+    """
+    if not ask.first_group or not uses_gpus(ask.pod, ask.policy.gpu_patterns):
+        return
+    if not cluster.knows("ResourceSlice"):
+        if ask.pod.spec.resourceClaims:
+            yield Unknown(
+                rule="dra/one-owner",
+                missing="what DRA drivers publish: ResourceSlice objects are not in the source",
+                hint="kubectl get resourceslices -o json",
+            )
+        return
+    both = owners.in_both_modes(cluster)
+    twice = owners.published_twice(cluster)
+    if not both and not twice:
+        return
+    mine = {info.name for info in admitted_nodes(cluster, ask.pod)}
+    if here := [one for one in both if one.node in mine]:
+        yield _both(ask, here)
+    for one in twice[:_SHOWN]:
+        yield Finding(
+            reason="dra/published-twice",
+            detail=f"{one.key} is published as {' and as '.join(one.devices)}",
+            evidence=(Evidence(one.key, "devices", len(one.devices), 1, "ResourceSlices", "most"),),
+        )
+
+
+def _both(ask: Ask, nodes: list[BothModes]) -> Finding:
+    first = nodes[0]
+    names = ", ".join(one.node for one in nodes[:3])
+    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+    shared = f" ({first.replicas} places a GPU)" if first.replicas > 1 else ""
+    verb = "hands" if len(nodes) == 1 else "hand"
+    return Finding(
+        reason="dra/two-owners",
+        detail=f"{names}{more} {verb} out GPUs twice: {first.advertised} {first.resource}{shared}"
+        f" by the device plugin, {first.published} by {first.driver}"
+        + (f", of {first.physical} that are there" if first.physical else ""),
+        evidence=tuple(
+            Evidence(
+                f"Node {one.node}",
+                f"{one.resource} beside {one.published} devices of {one.driver}",
+                one.advertised,
+                0,
+                "status.allocatable, ResourceSlices",
+                "most",
+            )
+            for one in nodes[:_SHOWN]
+        ),
+    )

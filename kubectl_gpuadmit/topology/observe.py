@@ -1,0 +1,497 @@
+"""Readings of one node → what its GpuTopology object says. Looks at nothing itself.
+
+Rules of this module
+1. What no source tells is absent, and a sentence in ``problems`` says what is missing.
+2. What was known before counts only for identity (a lost GPU), for times (since when) and for links
+   that used to be up. A driver that is silent makes no new facts: the old ones keep their time.
+3. Memory has no owner only where somebody could have seen one: the kubelet answered, and the
+   processes of the whole node are visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubectl_gpuadmit.kube import gpu_topology as wire
+from kubectl_gpuadmit.kube.gpu_topology import (
+    GpuTopologySpec,
+    ReportedFabric,
+    ReportedGpu,
+    ReportedMig,
+    ReportedNic,
+    ReportedNuma,
+)
+from kubectl_gpuadmit.topology import health, held, nvlink, pci
+from kubectl_gpuadmit.topology.readings import (
+    Board,
+    Driver,
+    Grants,
+    Kernel,
+    KubeletConfig,
+    PciPlace,
+    Silent,
+)
+
+HEARTBEAT = 300
+"""Seconds: an object that says nothing new is renewed this often."""
+RESIDUE_MIB = 512
+"""Less than this on an idle GPU is what drivers and their daemons keep."""
+
+
+class Look(Struct, frozen=True, gc=False):
+    """All readings of one pass."""
+
+    driver: Driver | Silent
+    kernel: Kernel
+    grants: Grants | Silent
+    owners: Mapping[int, str | None] = {}
+    """PID -> UID of its pod, '' for no pod, None where it could not be seen."""
+    sees_processes: bool = False
+    """Whether processes outside our own container would be seen."""
+    matrix: str = ""
+    """Text of ``nvidia-smi topo -m``, where NVML told no links."""
+    config: KubeletConfig | None = None
+
+
+class Seen(Struct, frozen=True, gc=False):
+    """What a pass leaves for the next one."""
+
+    spec: GpuTopologySpec | None = None
+    """As reported last, by us or by the agent that ran before us."""
+    boards: tuple[Board, ...] = ()
+    unowned: Mapping[str, int] = {}
+    """UUID -> MiB that had no owner: reported once they are there twice in a row."""
+
+
+def observe(
+    look: Look,
+    *,
+    now: str,
+    seen: Seen = Seen(),  # noqa: B008  frozen
+    heartbeat: int = HEARTBEAT,
+    residue_mib: int = RESIDUE_MIB,
+    version: str = "",
+) -> tuple[GpuTopologySpec | None, Seen]:
+    """What to report, and what to remember; None for a node without a GPU. ``now`` is RFC 3339."""
+    driver, before = look.driver, seen.spec
+    if isinstance(driver, Silent):
+        return _without_driver(look, driver, seen, now=now, heartbeat=heartbeat, version=version)
+    if not driver.boards and before is None and not look.kernel.gpus:
+        return None, seen
+    unowned = health.unowned(look, driver)
+    gpus = _gpus(look, driver, seen, now=now, unowned=unowned, residue_mib=residue_mib)
+    links, problems = _links(gpus, driver, look)
+    holders = held.holders(look.grants, driver, look.owners, gpus)
+    spec = GpuTopologySpec(
+        schema=wire.SCHEMA,
+        asOf=now,
+        heartbeatSeconds=heartbeat,
+        source="nvml",
+        agentVersion=version or None,
+        driverVersion=driver.version or None,
+        gpus=gpus,
+        nics=_nics(look.kernel),
+        links=links,
+        numa=_numa(look.kernel),
+        holders=holders,
+        fabric=_fabric(driver),
+        kubelet=held.kubelet(look.grants, look.config),
+        problems=(
+            *driver.missing,
+            *problems,
+            *_unseen(look, driver),
+            *_fabric_problems(driver),
+            *_common_problems(look),
+        ),
+    )
+    return spec, Seen(spec, driver.boards, unowned)
+
+
+# -- GPUs ------------------------------------------------------------------------------------------
+
+
+def _gpus(
+    look: Look,
+    driver: Driver,
+    seen: Seen,
+    *,
+    now: str,
+    unowned: Mapping[str, int],
+    residue_mib: int,
+) -> tuple[ReportedGpu, ...]:
+    old = {gpu.uuid or gpu.pciBusID: gpu for gpu in (seen.spec.gpus if seen.spec else ())}
+    by_index = {gpu.index: gpu for gpu in old.values()}
+    places = {place.address: place for place in look.kernel.gpus}
+    earlier = {board.uuid: board for board in seen.boards if board.uuid}
+    shared = held.sharing(look.grants, driver)
+    found: dict[str, ReportedGpu] = {}
+    for board in driver.boards:
+        was = old.get(board.uuid or board.pci) if board.uuid or board.pci else None
+        if board.lost:
+            was = was or by_index.get(board.index)
+            gone = _lost(board, was)
+            found[gone.uuid or gone.pciBusID or f"index {board.index}"] = gone
+            continue
+        place = places.get(board.pci)
+        numa = place.numa if place is not None and place.numa is not None else board.numa
+        sharing, replicas = shared.get(board.uuid, (None, None))
+        residue, since = health.residue(
+            board.uuid,
+            unowned,
+            seen.unowned if seen.spec else None,
+            was,
+            now=now,
+            least=residue_mib,
+        )
+        found[board.uuid or board.pci or f"index {board.index}"] = ReportedGpu(
+            index=board.index,
+            uuid=board.uuid,
+            pciBusID=board.pci,
+            product=board.name,
+            memoryMiB=board.memory_mib,
+            usedMiB=board.used_mib,
+            residueMiB=residue,
+            residueSince=since,
+            numaNode=numa,
+            cpus=next((s.cpus for s in look.kernel.sockets if s.id == numa and s.cpus), None),
+            pcieRoot=place.root if place is not None else None,
+            pcieSwitch=pci.switch(place) if place is not None else None,
+            nvlinks=nvlink.counted(
+                board,
+                (one for one in driver.boards if one is not board),
+                earlier=earlier.get(board.uuid),
+                before=was.nvlinks if was else None,
+                now=now,
+            ),
+            migEnabled=board.mig_enabled,
+            mig=tuple(
+                ReportedMig(
+                    uuid=part.uuid,
+                    profile=part.profile,
+                    gpuInstance=part.gpu_instance,
+                    computeInstance=part.compute_instance,
+                    start=part.start,
+                    slices=part.slices,
+                    memoryMiB=part.memory_mib,
+                    usedMiB=part.used_mib,
+                )
+                for part in board.mig
+            ),
+            sharing=sharing,
+            replicas=replicas,
+            xids=health.xids(driver, board.index, was.xids if was else (), now=now),
+            eccUncorrected=board.ecc_uncorrected,
+            retiredPages=board.retired_pages,
+            retirementPending=board.retirement_pending or board.remap_failed or False
+            if board.retirement_pending is not None
+            else None,
+        )
+    return _with_missing(found, old, driver, now=now)
+
+
+def _lost(board: Board, was: ReportedGpu | None) -> ReportedGpu:
+    if was is None:
+        return ReportedGpu(
+            index=board.index,
+            uuid=board.uuid,
+            pciBusID=board.pci,
+            product=board.name,
+            lost=True,
+        )
+    return _gone(was, index=board.index)
+
+
+def _gone(was: ReportedGpu, *, index: int) -> ReportedGpu:
+    """Its identity and place; what it holds and how it fares nobody can see any more."""
+    return replace(
+        was,
+        index=index,
+        lost=True,
+        usedMiB=None,
+        residueMiB=None,
+        residueSince=None,
+        nvlinks=None,
+        mig=(),
+        sharing=None,
+        replicas=None,
+        eccUncorrected=None,
+    )
+
+
+def _with_missing(
+    found: dict[str, ReportedGpu], old: Mapping[str, ReportedGpu], driver: Driver, *, now: str
+) -> tuple[ReportedGpu, ...]:
+    """GPUs reported before that the driver does not count any more. It numbers the others anew, so
+    a lost one may have to leave its index to another."""
+    taken = {gpu.index for gpu in found.values()}
+    addresses = {gpu.pciBusID for gpu in found.values() if gpu.pciBusID}
+    for key, was in old.items():
+        if key in found or (was.pciBusID in addresses and was.pciBusID):
+            continue  # a board was exchanged for another in the same slot
+        index = was.index
+        while index in taken:
+            index = max(taken) + 1
+        taken.add(index)
+        gone = _gone(was, index=index)
+        found[key] = replace(gone, xids=health.xids(driver, -1, was.xids, now=now))
+    return tuple(sorted(found.values(), key=lambda gpu: gpu.index))
+
+
+# -- what joins them -------------------------------------------------------------------------------
+
+
+def _links(
+    gpus: tuple[ReportedGpu, ...], driver: Driver, look: Look
+) -> tuple[tuple[str, ...], list[str]]:
+    """Rows of the matrix, and what is wrong with them."""
+    boards = {board.index: board for board in driver.boards if not board.lost}
+    levels = {(a, b): level for a, b, level in driver.levels}
+    places = {place.address: place for place in look.kernel.gpus}
+    pasted = _pasted(look.matrix)
+    cards = [card for card in look.kernel.cards if card.place is not None]
+    rows, unknown = [], 0
+    for first in gpus:
+        cells = []
+        for second in gpus:
+            low, high = sorted((first.index, second.index))
+            if first.index == second.index:
+                cells.append("X")
+                continue
+            cell = "?"
+            if not first.lost and not second.lost:
+                cell = _cell(boards.get(first.index), boards.get(second.index), driver.boards)
+                cell = cell or levels.get((low, high), "")
+                cell = cell or _level(places.get(first.pciBusID), places.get(second.pciBusID))
+                cell = cell or pasted.get((low, high), "?")
+                unknown += cell == "?" and first.index < second.index
+            cells.append(cell)
+        place = None if first.lost else places.get(first.pciBusID)
+        cells += [_level(place, card.place) or "?" for card in cards]
+        rows.append(" ".join(cells))
+    problems = [f"what joins {unknown} of the pairs of GPUs could not be read"] if unknown else []
+    return tuple(rows), problems
+
+
+def _cell(a: Board | None, b: Board | None, boards: tuple[Board, ...]) -> str:
+    if a is None or b is None:
+        return ""
+    lanes = nvlink.between(a, b, boards).count
+    return "?" if lanes is None else f"NV{lanes}" if lanes else ""
+
+
+def _level(a: PciPlace | None, b: PciPlace | None) -> str:
+    return "" if a is None or b is None else pci.level(a, b)
+
+
+def _pasted(matrix: str) -> dict[tuple[int, int], str]:
+    """(a, b) -> cell, of a matrix that nvidia-smi printed; empty where it cannot be read."""
+    if not matrix:
+        return {}
+    from kubectl_gpuadmit.errors import BadInput
+    from kubectl_gpuadmit.topology.smi import read_smi
+
+    try:
+        maps = read_smi(matrix).maps
+    except BadInput:
+        return {}
+    return {(link.a, link.b): link.type for one in maps[:1] for link in one.links or ()}
+
+
+def tells_links(driver: Driver) -> bool:
+    """Whether the driver says anything about what joins its GPUs."""
+    alone = sum(not board.lost for board in driver.boards) < 2
+    return alone or bool(driver.levels) or any(board.ports for board in driver.boards)
+
+
+def _fabric(driver: Driver) -> ReportedFabric | None:
+    told = [board.fabric for board in driver.boards if board.fabric is not None]
+    if not told:
+        return None
+    first = max(told, key=lambda one: one.state == "completed")
+    known = [one.healthy for one in told if one.healthy is not None]
+    return ReportedFabric(
+        clusterUUID=first.cluster,
+        cliqueID=first.clique,
+        state=next((one.state for one in told if one.state != "completed"), first.state),
+        healthy=all(known) if known else None,
+    )
+
+
+def _fabric_problems(driver: Driver) -> list[str]:
+    told = {(board.fabric.cluster, board.fabric.clique) for board in driver.boards if board.fabric}
+    waiting = [
+        str(board.index)
+        for board in driver.boards
+        if board.fabric is not None and board.fabric.state in ("not-started", "in-progress")
+    ]
+    found = []
+    if waiting:
+        found.append(
+            f"GPU {', '.join(waiting)}: not yet part of the NVLink fabric (fabric manager)"
+        )
+    elif len(told) > 1:
+        found.append("the GPUs of this node are in different NVLink cliques")
+    return found
+
+
+# -- the rest of the node --------------------------------------------------------------------------
+
+
+def _nics(kernel: Kernel) -> tuple[ReportedNic, ...]:
+    return tuple(
+        ReportedNic(
+            name=card.name,
+            pciBusID=card.place.address,
+            numaNode=card.place.numa,
+            pcieSwitch=pci.switch(card.place),
+            linkLayer=card.layer or None,
+            state=card.state or None,
+            rateGbps=card.rate_gbps,
+        )
+        for card in kernel.cards
+        if card.place is not None
+    )
+
+
+def _numa(kernel: Kernel) -> tuple[ReportedNuma, ...]:
+    return tuple(
+        ReportedNuma(one.id, one.cpus or None, one.memory_mib, one.distances)
+        for one in kernel.sockets
+    )
+
+
+def _unseen(look: Look, driver: Driver) -> list[str]:
+    """GPUs on the PCI bus that the driver does not show: unbound, or fallen off."""
+    shown = {board.pci for board in driver.boards}
+    if any(board.lost and not board.pci for board in driver.boards):
+        return []
+    return [
+        f"the GPU at {place.address} is on the PCI bus, and the driver does not show it"
+        for place in look.kernel.gpus
+        if place.address not in shown
+    ]
+
+
+def _common_problems(look: Look) -> list[str]:
+    found = []
+    if isinstance(look.grants, Silent):
+        found.append(f"holders: {look.grants.why}")
+    elif not look.sees_processes:
+        found.append("processes outside the agent's container cannot be seen (hostPID)")
+    return found
+
+
+def _without_driver(
+    look: Look, silent: Silent, seen: Seen, *, now: str, heartbeat: int, version: str
+) -> tuple[GpuTopologySpec | None, Seen]:
+    """The last report with its own time; without one, what the PCI bus and nvidia-smi tell."""
+    said = f"the driver: {silent.why}"
+    if seen.spec is not None:
+        spec = replace(seen.spec, problems=(said, *_common_problems(look)))
+        return spec, replace(seen, spec=spec)
+    if not look.kernel.gpus:
+        return None, seen
+    gpus = tuple(
+        ReportedGpu(
+            index=number,
+            pciBusID=place.address,
+            numaNode=place.numa,
+            pcieRoot=place.root,
+            pcieSwitch=pci.switch(place),
+            cpus=next((s.cpus for s in look.kernel.sockets if s.id == place.numa and s.cpus), None),
+        )
+        for number, place in enumerate(look.kernel.gpus)
+    )
+    links, _ = _links(gpus, Driver("", ()), look)
+    spec = GpuTopologySpec(
+        schema=wire.SCHEMA,
+        asOf=now,
+        heartbeatSeconds=heartbeat,
+        source="nvidia-smi" if _pasted(look.matrix) else "sysfs",
+        agentVersion=version or None,
+        gpus=gpus,
+        nics=_nics(look.kernel),
+        links=links,
+        numa=_numa(look.kernel),
+        problems=(said, "GPUs are numbered by PCI address", *_common_problems(look)),
+    )
+    return spec, seen
+
+
+# -- what is written -------------------------------------------------------------------------------
+
+_DRIFT_MIB = 1024
+"""Memory in use that changes by less is no news until the heartbeat."""
+
+
+def changed(old: GpuTopologySpec | None, new: GpuTopologySpec) -> bool:
+    """Whether the difference is worth a write before the heartbeat."""
+    return old is None or _steady(old) != _steady(_near(old, new))
+
+
+def _steady(spec: GpuTopologySpec) -> GpuTopologySpec:
+    return replace(spec, asOf="")
+
+
+def _near(old: GpuTopologySpec, new: GpuTopologySpec) -> GpuTopologySpec:
+    """``new`` with the amounts of ``old`` where they differ by little."""
+    before = {gpu.uuid: gpu for gpu in old.gpus}
+
+    def settled(gpu: ReportedGpu) -> ReportedGpu:
+        was = before.get(gpu.uuid)
+        if was is None:
+            return gpu
+        parts = {part.uuid: part for part in was.mig}
+        return replace(
+            gpu,
+            usedMiB=_same(was.usedMiB, gpu.usedMiB),
+            residueMiB=_same(was.residueMiB, gpu.residueMiB) if gpu.residueMiB else gpu.residueMiB,
+            mig=tuple(
+                replace(part, usedMiB=_same(parts[part.uuid].usedMiB, part.usedMiB))
+                if part.uuid in parts
+                else part
+                for part in gpu.mig
+            ),
+        )
+
+    holders = new.holders
+    if holders is not None and old.holders is not None:
+        amounts = {(one.device, one.pid): one.usedMiB for one in old.holders}
+        holders = tuple(
+            replace(one, usedMiB=_same(amounts.get((one.device, one.pid)), one.usedMiB))
+            for one in holders
+        )
+    return replace(new, gpus=tuple(map(settled, new.gpus)), holders=holders)
+
+
+def _same(old: int | None, new: int | None) -> int | None:
+    if old is None or new is None or (old == 0) != (new == 0):
+        return new
+    return old if abs(old - new) < _DRIFT_MIB else new
+
+
+def plain(spec: GpuTopologySpec) -> dict[str, Any]:
+    """The spec as JSON data, without what reads the same when it is absent."""
+    found = _plain(spec)
+    assert isinstance(found, dict)
+    return found
+
+
+def _plain(held: Any) -> Any:
+    match held:
+        case Struct():
+            made: dict[str, Any] = {}
+            for field in msgspec.structs.fields(type(held)):
+                value = getattr(held, field.name)
+                if field.default is msgspec.NODEFAULT or value != field.default:
+                    made[field.encode_name] = _plain(value)
+            return made
+        case tuple() | list():
+            return [_plain(item) for item in held]
+        case _:
+            return held

@@ -1,0 +1,1 @@
+"""Tests of what DRA knows and decides."""
