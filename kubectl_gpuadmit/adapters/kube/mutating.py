@@ -1,4 +1,5 @@
-"""Carries out what rules change in a live object, and sends the Events that say why."""
+"""Carries out what the engine's rules change in a live object itself, and sends the Events that say
+why; decides nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +16,6 @@ from kubectl_gpuadmit.errors import Unanswerable
 from kubectl_gpuadmit.verdict import ObjectEvent, Verdict
 
 COMPONENT = "gpu-admit"
-MANAGER = "kubectl-gpu-admit"
-JSON_PATCH = "application/json-patch+json"
 
 
 class Applied(Struct, frozen=True):
@@ -47,8 +46,12 @@ def apply(
     seen = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
     path = known.path(version, ref.namespace, ref.name)
     try:
-        change = msgspec.json.encode([seen, *verdict.object_patch])
-        connection.patch(path, change, content=JSON_PATCH, query={"fieldManager": MANAGER})
+        connection.patch(
+            path,
+            msgspec.json.encode([seen, *verdict.object_patch]),
+            content="application/json-patch+json",
+            query={"fieldManager": "kubectl-gpu-admit"},
+        )
     except HttpStatus as problem:
         raise _refused(connection, known, problem, verdict) from None
     sent = 0
