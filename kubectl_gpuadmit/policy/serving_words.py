@@ -14,7 +14,7 @@ Burst = Literal[
     "weights", "activations", "overhead", "kv-cache", "sequences", "free-memory", "registry"
 ]
 
-REASONS: dict[Burst, str] = {
+REASON_OF: dict[Burst, str] = {
     "weights": "model/weights",
     "activations": "model/activations",
     "overhead": "model/overhead",

@@ -83,7 +83,7 @@ def _judged(ask: Ask, engine: EngineFit) -> Iterator[Found]:
     if burst is None:
         return  # the layout alone is wrong: model/divisibility says that
     yield Finding(
-        reason=words.REASONS[burst],
+        reason=words.REASON_OF[burst],
         detail=words.sentence(engine, best, burst),
         evidence=words.evidence(engine, best),
         field=ask.field(engine.recognised.pointer),
