@@ -17,9 +17,9 @@ Burst = Literal[
 REASON_OF: dict[Burst, str] = {
     "weights": "model/weights",
     "activations": "model/activations",
-    "overhead": "model/overhead",
+    "overhead": "model/activations",
     "kv-cache": "model/kv-cache",
-    "sequences": "model/state",
+    "sequences": "model/sequences",
     "free-memory": "model/free-memory",
     "registry": "model/required-memory",
 }
