@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kubectl_gpuadmit.cli import output as streams
-from kubectl_gpuadmit.errors import EXIT_CLEAR, BadInput, NothingChecked
+from kubectl_gpuadmit.errors import EXIT_CLEAR, BadInput, NothingChecked, Unanswerable
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.overview.model import Overview
@@ -48,11 +48,18 @@ FromSmi = Annotated[
 Diff = Annotated[
     str, typer.Option("--diff", metavar="PATH", help="What changed since this other snapshot.")
 ]
+Claims = Annotated[
+    bool, typer.Option("--claims", help="Who keeps each DRA claim and its devices, what leaked.")
+]
 Details = Annotated[
     bool, typer.Option("-v", "--nodes", help="Unfold: every alert and every node's matrix.")
 ]
+Claims = Annotated[
+    bool, typer.Option("--claims", help="Who owns which devices through claims (DRA).")
+]
 Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of pod/NAME.")
+    str,
+    typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of pod/NAME, of --claims."),
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Show it anew every --interval seconds.")]
 Interval = Annotated[int, typer.Option("--interval", metavar="SECONDS", min=1, max=3600)]
@@ -68,7 +75,9 @@ def topo(
     form: Form = Output.table,
     from_smi: FromSmi = "",
     diff: Diff = "",
+    claims: Claims = False,
     details: Details = False,
+    claims: Claims = False,
     namespace: Namespace = "",
     watch: Watch = False,
     interval: Interval = 5,
@@ -89,8 +98,12 @@ def topo(
     names = targets or []
     pods = [name.split("/", 1)[1] for name in names if name.startswith(("pod/", "pods/", "po/"))]
     where = {"now": now, "context": context, "kubeconfig": kubeconfig}
+    if claims:
+        return _claims(names, namespace, snapshot, form, where)
     if pods:
         return _lineage(pods, namespace, snapshot, rules, form, where)
+    if claims:
+        return _claims(names, namespace, snapshot, form, where)
     while True:
         found = _overview(snapshot, rules, names, where)
         _known(names, found)
@@ -134,6 +147,37 @@ def _overview(path: str, policy: Policy, names: list[str], where: dict[str, str]
         only=frozenset(names),
         assumed=taken.assumed,
     )
+
+
+def _claims(
+    names: list[str], namespace: str, path: str, form: Output, where: dict[str, str]
+) -> int:
+    """``names``: claims; empty for all of the namespace, or of all namespaces."""
+    from kubectl_gpuadmit.cli.sources import cluster_of
+    from kubectl_gpuadmit.devices.ownership import of_cluster
+    from kubectl_gpuadmit.render import ownership
+    from kubectl_gpuadmit.render.topology import data
+
+    taken = cluster_of(path, **where)
+    if not taken.cluster.knows("ResourceClaim"):
+        raise NothingChecked(
+            "no-claims-known",
+            "the source does not hold ResourceClaims",
+            hint="kubectl get resourceclaims -A -o yaml",
+        )
+    owned = tuple(
+        one
+        for one in of_cluster(taken.cluster)
+        if namespace in ("", one.claim.split("/")[0])
+        and (not names or one.claim.split("/")[1] in names or one.claim in names)
+    )
+    if form is Output.json:
+        lines: list[Any] = ownership.document(owned)
+        streams.write_data(data.written({"schemaVersion": data.SCHEMA_VERSION, "claims": lines}))
+    else:
+        width, ascii = streams.width(), streams.in_ascii()
+        streams.write_text(ownership.text(owned, width=width, ascii=ascii))
+    return EXIT_CLEAR
 
 
 def _known(names: list[str], found: Overview) -> None:
@@ -223,4 +267,37 @@ def _lineage(
     else:
         for one in found:
             streams.write_text(rendered.text(one, width=streams.width(), ascii=streams.in_ascii()))
+    return EXIT_CLEAR
+
+
+def _claims(
+    names: list[str], namespace: str, path: str, form: Output, where: dict[str, str]
+) -> int:
+    """The ownership map: every claim, who keeps it alive, what nobody keeps any more."""
+    from kubectl_gpuadmit.cli.sources import cluster_of
+    from kubectl_gpuadmit.devices import ownership
+    from kubectl_gpuadmit.render import ownership as rendered
+
+    if names or form not in (Output.table, Output.json):
+        raise BadInput(
+            "usage",
+            "--claims is about all claims, as a table or JSON",
+            hint="kubectl gpu-admit topo --claims -n NAMESPACE",
+        )
+    taken = cluster_of(path, **where)
+    if not taken.cluster.knows("ResourceClaim"):
+        raise Unanswerable(
+            "not-in-source",
+            "ResourceClaim objects are not in the source",
+            hint="kubectl get resourceclaims,resourceslices -A -o json",
+        )
+    owned = tuple(
+        one
+        for one in ownership.of_cluster(taken.cluster)
+        if namespace in ("", one.claim.partition("/")[0])
+    )
+    if form is Output.json:
+        streams.write_data(rendered.to_json(owned))
+    else:
+        streams.write_text(rendered.text(owned, width=streams.width(), ascii=streams.in_ascii()))
     return EXIT_CLEAR
