@@ -54,9 +54,6 @@ Claims = Annotated[
 Details = Annotated[
     bool, typer.Option("-v", "--nodes", help="Unfold: every alert and every node's matrix.")
 ]
-Claims = Annotated[
-    bool, typer.Option("--claims", help="Who owns which devices through claims (DRA).")
-]
 Namespace = Annotated[
     str,
     typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of pod/NAME, of --claims."),
@@ -77,7 +74,6 @@ def topo(
     diff: Diff = "",
     claims: Claims = False,
     details: Details = False,
-    claims: Claims = False,
     namespace: Namespace = "",
     watch: Watch = False,
     interval: Interval = 5,
@@ -102,8 +98,6 @@ def topo(
         return _claims(names, namespace, snapshot, form, where)
     if pods:
         return _lineage(pods, namespace, snapshot, rules, form, where)
-    if claims:
-        return _claims(names, namespace, snapshot, form, where)
     while True:
         found = _overview(snapshot, rules, names, where)
         _known(names, found)
@@ -156,14 +150,13 @@ def _claims(
     from kubectl_gpuadmit.cli.sources import cluster_of
     from kubectl_gpuadmit.devices.ownership import of_cluster
     from kubectl_gpuadmit.render import ownership
-    from kubectl_gpuadmit.render.topology import data
 
     taken = cluster_of(path, **where)
     if not taken.cluster.knows("ResourceClaim"):
-        raise NothingChecked(
-            "no-claims-known",
-            "the source does not hold ResourceClaims",
-            hint="kubectl get resourceclaims -A -o yaml",
+        raise Unanswerable(
+            "not-in-source",
+            "ResourceClaim objects are not in the source",
+            hint="kubectl get resourceclaims,resourceslices -A -o json",
         )
     owned = tuple(
         one
@@ -172,8 +165,7 @@ def _claims(
         and (not names or one.claim.split("/")[1] in names or one.claim in names)
     )
     if form is Output.json:
-        lines: list[Any] = ownership.document(owned)
-        streams.write_data(data.written({"schemaVersion": data.SCHEMA_VERSION, "claims": lines}))
+        streams.write_data(ownership.to_json(owned))
     else:
         width, ascii = streams.width(), streams.in_ascii()
         streams.write_text(ownership.text(owned, width=width, ascii=ascii))
@@ -267,37 +259,4 @@ def _lineage(
     else:
         for one in found:
             streams.write_text(rendered.text(one, width=streams.width(), ascii=streams.in_ascii()))
-    return EXIT_CLEAR
-
-
-def _claims(
-    names: list[str], namespace: str, path: str, form: Output, where: dict[str, str]
-) -> int:
-    """The ownership map: every claim, who keeps it alive, what nobody keeps any more."""
-    from kubectl_gpuadmit.cli.sources import cluster_of
-    from kubectl_gpuadmit.devices import ownership
-    from kubectl_gpuadmit.render import ownership as rendered
-
-    if names or form not in (Output.table, Output.json):
-        raise BadInput(
-            "usage",
-            "--claims is about all claims, as a table or JSON",
-            hint="kubectl gpu-admit topo --claims -n NAMESPACE",
-        )
-    taken = cluster_of(path, **where)
-    if not taken.cluster.knows("ResourceClaim"):
-        raise Unanswerable(
-            "not-in-source",
-            "ResourceClaim objects are not in the source",
-            hint="kubectl get resourceclaims,resourceslices -A -o json",
-        )
-    owned = tuple(
-        one
-        for one in ownership.of_cluster(taken.cluster)
-        if namespace in ("", one.claim.partition("/")[0])
-    )
-    if form is Output.json:
-        streams.write_data(rendered.to_json(owned))
-    else:
-        streams.write_text(rendered.text(owned, width=streams.width(), ascii=streams.in_ascii()))
     return EXIT_CLEAR
