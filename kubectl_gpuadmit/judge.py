@@ -347,7 +347,10 @@ def _mutated(
     """Asks the mutating rules one after another: each sees what those before it made of the pod."""
     stored = _stored(group.pod, cluster, terms)
     now = _Changed(workload, group, stored, [], [], [], [])
+<<<<<<< HEAD
     _ask_native(now, cluster, terms)
+=======
+>>>>>>> serving
     for rule in terms.of_stage("mutate"):
         ask = asking.about(workload, now.group, now.stored.pod, terms, running)
         for found in asking.asked(rule, ask, cluster, terms):

@@ -110,10 +110,13 @@ class Connection:
         """The reply to a DELETE, dependents in the background: what is gone stays gone however
         often it is asked. Raises as ``get`` does."""
         return self._request("DELETE", path, {"propagationPolicy": "Background"})
+<<<<<<< HEAD
+=======
 
     def create(self, path: str, body: bytes) -> Reply:
         """The reply to a POST that stores. Asked once."""
         return self._once("POST", f"{self._host}{path}", body=body, accept="")
+>>>>>>> serving
 
     def fail(self, problem: HttpStatus) -> Unanswerable:
         """The error that ends the call because of this status."""
@@ -215,15 +218,24 @@ class Connection:
             return Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
         return Timeout(connect=given or None, read=given or None)
 
+<<<<<<< HEAD
+    def _headers(self, accept: str, content: str) -> Any:
+=======
     def _headers(self, accept: str, kind: str) -> Any:
+>>>>>>> serving
         from urllib3 import HTTPHeaderDict
 
         headers = HTTPHeaderDict()
         headers["Accept"] = accept or "application/json"
         headers["Accept-Encoding"] = "gzip"
         headers["User-Agent"] = "kubectl-gpu-admit"
+<<<<<<< HEAD
+        if content:
+            headers["Content-Type"] = content
+=======
         if kind:
             headers["Content-Type"] = kind
+>>>>>>> serving
         with self._lock:  # may run a plugin to renew a token
             for setting in self._configuration.auth_settings().values():
                 if setting["value"]:
