@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.render.data import document
+from kubectl_gpuadmit.render.text import explain
 from kubectl_gpuadmit.verdict import Verdict
 from tests.placement.build import decoded
 from tests.runs import home, only, policy, report, world
@@ -93,3 +95,26 @@ def test_the_mutator_pins_the_node_and_the_rule_agrees() -> None:
     )
     assert (found.admission, found.placement, found.blockers) == ("mutated", "fits", ())
     assert [place.node for place in found.places] == ["b"]
+
+
+def test_a_report_says_where_its_maps_are_from() -> None:
+    labels = {"nvidia.com/gpu.product": "NVIDIA-L40S", "nvidia.com/gpu.count": "4"}
+    known = node("b", 4)
+    known["metadata"]["labels"] |= labels
+    stale = topology("c", rows(4), asOf="2026-11-29T11:00:00Z")
+    fresh = topology("a", rows(4), asOf="2026-11-29T11:59:30Z", held={})
+    cluster = world(*home(), *map(decoded, (node("a", 4), fresh, known, node("c", 4), stale)))
+    made = report(ASK, cluster, ISLANDS)
+    assert made.topology == (
+        "agent maps of 1 node, 30 s old at most; stale agent maps of 1 node; GPU labels of 1 node "
+        "(NVLink of 1 by the known machine)"
+    )
+    assert f"Topology {made.topology}" in " ".join(explain(made).plain.split())
+    assert document(made)["topology"] == made.topology
+
+
+def test_a_report_without_topology_rules_says_nothing_of_maps() -> None:
+    cluster = world(*home(), *map(decoded, (node("a", 4), topology("a", rows(4), held={}))))
+    made = report(ASK, cluster, policy("rules: {topology/island-integrity: {level: 'off'}}"))
+    assert made.topology == ""
+    assert "topology" not in document(made)
