@@ -74,9 +74,12 @@ def needs(
     policy: Policy,
     rules: Mapping[str, Rule],
     *,
-    beside: Iterable[str] = (),
+    claims_in: Iterable[str] = (),
 ) -> tuple[Need, ...]:
-    """What judging ``workloads`` reads, in a fixed order. ``beside``: other kinds of the input.
+    """What judging ``workloads`` reads, in a fixed order.
+
+    ``claims_in`` are namespaces where claims come up though no pod names one: isolated ones, whose
+    pods are given theirs, and those of claims that are judged by themselves.
 
     Always: nodes and the pods on them, what admission looks at in the workloads' namespaces, what
     preemption weighs. Volumes, claims, runtime classes and controllers only where a pod or rule
@@ -111,18 +114,24 @@ def needs(
                 "CSIStorageCapacity",
             )
         ]
-    if any(pod.spec.resourceClaims for pod in pods):
-        found.append(Need("ResourceClaimTemplate", homes))
-    alone = not {"ResourceClaim", "ResourceClaimTemplate"}.isdisjoint(beside)
-    if alone or any(pod.spec.resourceClaims or _may_get_devices(pod) for pod in pods):
+    claiming = set(claims_in)
+    if claiming or any(pod.spec.resourceClaims for pod in pods):
+        found.append(Need("ResourceClaimTemplate", tuple(sorted({*homes, *claiming}))))
+    if claiming or any(pod.spec.resourceClaims or _may_get_devices(pod) for pod in pods):
         found += [Need("ResourceClaim"), Need("ResourceSlice"), Need("DeviceTaintRule")]
     if any(map(_takes_part_in_alignment, pods)):
         found += ALIGNMENT
     if any(one.ref.kind == "TrainJob" for one in listed):
         found += [Need("TrainingRuntime", homes), Need("ClusterTrainingRuntime")]
     asked = [rule for rule in rules.values() if _is_on(rule, policy, homes)]
+    if policy.names("dra/one-owner") and not any(need.kind == "ResourceSlice" for need in found):
+        found.append(Need("ResourceSlice"))
     if any(rule.family == "ephemeral" for rule in asked):
         found.append(Need("Job"))
+    if any(rule.family == "topology" for rule in asked):
+        have = {need.kind for need in found}
+        wanted = (Need("GpuTopology", optional=True), Need("ResourceSlice", optional=True))
+        found += [need for need in wanted if need.kind not in have]
     found += _config_maps(listed, policy)
     there = {need.kind for need in found}
     found += [
