@@ -10,7 +10,7 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.dra import ResourceClaim
 from kubectl_gpuadmit.kube.objects import KubeObject, Pod
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.placement.place import Placed, place
+from kubectl_gpuadmit.placement.place import Placed, bound, place
 from tests.devices.build import (
     DRIVER,
     claim,
@@ -140,7 +140,7 @@ def test_devices_that_others_hold_are_not_free_and_whose_release_would_help_is_s
     taken = claim("other", status=held("gpu-0", by="train-0"), namespace="team-a")
     given = two_nodes(claim("claim", exactly(count=2)), taken)
     answer = placed(given, with_claim())
-    assert (answer.placement, codes(answer)) == ("waits", ["placement/no-devices"])
+    assert (answer.placement, codes(answer)) == ("waits", ["placement/devices-in-use"])
     assert answer.waits_for == (
         "a serves it once claim team-a/other (pod train-0) lets go of the devices",
     )
@@ -281,3 +281,39 @@ def test_what_the_claims_would_get_can_be_asked_for() -> None:
         "claim",
         [f"{DRIVER}/a/gpu-0", f"{DRIVER}/a/gpu-1"],
     )
+
+
+def test_what_is_kept_up_to_date_between_replicas_is_what_would_be_found_anew() -> None:
+    """Generated cases of the conformance family, with templates in place of claims."""
+    from random import Random
+
+    from tests.differential import dra_cases
+    from tests.placement.build import decoded
+
+    compared = 0
+    for number in range(120):
+        case = dra_cases.case(Random(f"replicas {number}"))
+        objects = [o for o in case["objects"] if not o["metadata"]["name"].startswith("claim")]
+        own = [o for o in case["objects"] if o["metadata"]["name"].startswith("claim")]
+        for one in own:
+            spec = {"spec": one["spec"]}
+            meta = {"name": one["metadata"]["name"], "namespace": "default"}
+            objects.append({"kind": "ResourceClaimTemplate", "metadata": meta, "spec": spec})
+        names = [one["metadata"]["name"] for one in own]
+        entries = [{"name": name, "resourceClaimTemplateName": name} for name in names]
+        spec = {**case["pod"]["spec"], "resourceClaims": entries}
+        asking = decoded(
+            {"kind": "Pod", "metadata": {"name": "asking", "namespace": "default"}, "spec": spec}
+        )
+        assert isinstance(asking, Pod)
+        cycle = Cycle(cluster(*map(decoded, objects)).fork(), asking)
+        for replica in range(4):
+            best = cycle.best()
+            anew = Cycle(cycle.cluster.fork(), asking)
+            assert cycle.verdicts() == anew.verdicts(), (number, replica)
+            assert best is None or best.name == getattr(anew.best(), "name", None)
+            if best is None:
+                break
+            compared += 1
+            cycle.assume(bound(asking, f"asking-{replica}", best.name))
+    assert compared > 60
