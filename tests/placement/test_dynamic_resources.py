@@ -317,3 +317,12 @@ def test_what_is_kept_up_to_date_between_replicas_is_what_would_be_found_anew() 
             compared += 1
             cycle.assume(bound(asking, f"asking-{replica}", best.name))
     assert compared > 60
+
+
+def test_a_pod_that_names_its_node_gets_no_devices_from_anybody() -> None:
+    answer = placed(two_nodes(claim()), with_claim(on="a"))
+    assert (answer.placement, answer.places) == ("unknown", ("a",))
+    assert [u.missing.partition(":")[0] for u in answer.unknowns] == ["devices of the pod's claims"]
+    (own,) = answer.cluster.every("ResourceClaim")
+    assert isinstance(own, ResourceClaim)
+    assert own.status.allocation is None
