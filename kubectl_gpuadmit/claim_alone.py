@@ -146,8 +146,5 @@ def _is_asked(unknown: Unknown) -> bool:
 
 
 def _admission(findings: tuple[Finding, ...]) -> Admission:
-    denied = any(
-        f.level == "deny" and f.rule != "placement" and not f.reason.startswith("placement/")
-        for f in findings
-    )
+    denied = any(f.level == "deny" and not f.reason.startswith("placement/") for f in findings)
     return "denied" if denied else "admitted"

@@ -20,6 +20,7 @@ from kubectl_gpuadmit.adapters.kube.connection import Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices.isolation import ENABLED
 from kubectl_gpuadmit.errors import BadManifest, Unanswerable
 from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.objects import KubeObject
@@ -119,6 +120,17 @@ def read_cluster(
         if enabled:
             gc.enable()
     return Facts(cluster, tuple(_absences(refused)))
+
+
+def isolated_namespaces(connection: Connection) -> frozenset[str]:
+    """Namespaces whose pods are given a claim (``isolate``); none where they may not be listed."""
+    path = BUILT_IN["Namespace"].path("v1")
+    try:
+        reply = connection.get(path, {"labelSelector": f"{ENABLED}=true"})
+    except HttpStatus:
+        return frozenset()
+    found, _ = decode_bulk(reply.body, "namespaces")
+    return frozenset(one.name for one in found if one.labels.get(ENABLED) == "true")
 
 
 def _read(connection: Connection, need: Need, homes: tuple[str, ...]) -> _Part:
