@@ -29,6 +29,7 @@ WITH_TRANSCRIPTS = (
     "README.md",
     "examples/README.md",
     "docs/runbook.md",
+    "docs/sizing.md",
     "docs/snapshots.md",
     "docs/why.md",
 )

@@ -21,26 +21,46 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, NodeVerdict
 RULE = "placement"
 NO_DEVICES = "placement/no-devices"
 REASONS = {
-    "placement/nothing-published": "No driver publishes devices, or only pools that are incomplete or"
-    " contradict themselves. Look at the DRA driver on the nodes.",
-    "placement/class-empty": "No device is of the class that a request names: the class's selectors match"
-    " none. Name another class, or correct its selectors.",
-    "placement/selector-unmet": "No device meets a selector of a request. Correct the expression by what"
-    " the nearest device has.",
-    "placement/devices-elsewhere": "Devices that match are only on nodes that the pod may not use. Loosen"
-    " the pod's node selector or tolerate the taints of those nodes.",
-    "placement/devices-in-use": "All devices that match are allocated to other claims. Wait until one is"
-    " released, or ask for another kind.",
-    "placement/devices-tainted": "The devices that match carry taints that the request does not tolerate."
-    " Repair the device, or add a toleration to the request.",
-    "placement/amounts-short": "Of the devices that match none has left what is asked: their GPU's"
-    " partitions or shares are taken. Ask for less, or wait.",
-    "placement/too-few-together": "No single node has as many matching devices as the claims ask for"
-    " together. Ask for fewer, or split the work over several pods.",
-    "placement/constraint-unmet": "There are enough devices on a node, but not enough that agree in the"
-    " attribute of the claim's constraint. Loosen the constraint, or ask for fewer.",
-    "placement/requests-collide": "Each request could be met by itself; together they ask for devices"
-    " that exclude each other. Ask for fewer, or for other partitions.",
+    "placement/nothing-published": (
+        "No driver publishes devices, or only pools that are incomplete or contradict "
+        "themselves. Look at the DRA driver on the nodes."
+    ),
+    "placement/class-empty": (
+        "No device is of the class that a request names: the class's selectors match none. Name"
+        " another class, or correct its selectors."
+    ),
+    "placement/selector-unmet": (
+        "No device meets a selector of a request. Correct the expression by what the nearest "
+        "device has."
+    ),
+    "placement/devices-elsewhere": (
+        "Devices that match are only on nodes that the pod may not use. Loosen the pod's node "
+        "selector or tolerate the taints of those nodes."
+    ),
+    "placement/devices-in-use": (
+        "All devices that match are allocated to other claims. Wait until one is released, or "
+        "ask for another kind."
+    ),
+    "placement/devices-tainted": (
+        "The devices that match carry taints that the request does not tolerate. Repair the "
+        "device, or add a toleration to the request."
+    ),
+    "placement/amounts-short": (
+        "Of the devices that match none has left what is asked: their GPU's partitions or "
+        "shares are taken. Ask for less, or wait."
+    ),
+    "placement/too-few-together": (
+        "No single node has as many matching devices as the claims ask for together. Ask for "
+        "fewer, or split the work over several pods."
+    ),
+    "placement/constraint-unmet": (
+        "There are enough devices on a node, but not enough that agree in the attribute of the "
+        "claim's constraint. Loosen the constraint, or ask for fewer."
+    ),
+    "placement/requests-collide": (
+        "Each request could be met by itself; together they ask for devices that exclude each "
+        "other. Ask for fewer, or for other partitions."
+    ),
 }
 _BY_STAGE = {
     "pools": "placement/nothing-published",
