@@ -23,6 +23,7 @@ from kubectl_gpuadmit.placement.kubelet.devices import AllocationFailed
 from kubectl_gpuadmit.placement.kubelet.gate import Gate
 from kubectl_gpuadmit.placement.kubelet.machine import (
     Core,
+    Cpus,
     Device,
     Machine,
     Zone,
@@ -55,6 +56,7 @@ class Build(Struct, frozen=True):
     settings: Settings
     key: str
     """Equal for machines that are built and set alike."""
+    cpus: Cpus
     unjudged: tuple[str, ...] = ()
     """Resources that take part in alignment and of which too little is known."""
     guessed: bool = False
@@ -111,7 +113,7 @@ class Facts(Struct, frozen=True):
 
     def empty(self) -> Gate:
         """The gate of the same node with nothing on it. Raises Refused."""
-        return Gate(self.build.machine, self.build.settings)
+        return Gate(self.build.machine, self.build.settings, cpus=self.build.cpus)
 
 
 def _replay(gate: Gate, ask: PodAsk) -> None:
@@ -435,6 +437,7 @@ def _build(
         machine=machine,
         settings=made,
         key=repr((machine, made)),
+        cpus=Cpus(machine),
         unjudged=tuple(unjudged),
         guessed=guessed or (closest and not distances),
     )
