@@ -56,11 +56,18 @@ class Build(Struct, frozen=True):
     settings: Settings
     key: str
     """Equal for machines that are built and set alike."""
-    cpus: Cpus
     unjudged: tuple[str, ...] = ()
     """Resources that take part in alignment and of which too little is known."""
     guessed: bool = False
     """Something that may matter was assumed."""
+    memo: list[Cpus] = []
+
+    @property
+    def cpus(self) -> Cpus:
+        """The machine's CPUs, worked out when first asked for."""
+        if not self.memo:
+            self.memo.append(Cpus(self.machine))
+        return self.memo[0]
 
 
 class Facts(Struct, frozen=True):
@@ -166,7 +173,10 @@ def _from_map(cluster: Cluster, info: NodeInfo, told: Told, found: NodeMap) -> F
     key = ("kubelet gate", info.name)
     kept = cluster.static_memo.get(key)
     if kept is None or kept[0] is not info.node or kept[1] is not found or kept[2] != told:
-        kept = (info.node, found, told, _build_from_map(info, told, found))
+        built = _build_from_map(info, told, found)
+        if isinstance(built, Build):  # the nodes of a pool share one
+            built = cluster.static_memo.setdefault(("kubelet build", built.key), built)
+        kept = (info.node, found, told, built)
         cluster.static_memo[key] = kept
     build: Build | Missing = kept[3]
     if isinstance(build, Missing):
@@ -437,7 +447,6 @@ def _build(
         machine=machine,
         settings=made,
         key=repr((machine, made)),
-        cpus=Cpus(machine),
         unjudged=tuple(unjudged),
         guessed=guessed or (closest and not distances),
     )
