@@ -30,6 +30,7 @@ WITH_TRANSCRIPTS = (
     "examples/README.md",
     "docs/numa.md",
     "docs/runbook.md",
+    "docs/sizing.md",
     "docs/snapshots.md",
     "docs/why.md",
 )
