@@ -180,6 +180,31 @@ def test_restricted_takes_eight_because_one_numa_node_never_could() -> None:
     assert verdict(manifest(4), *split(restricted)).placement == "waits"
 
 
+def test_a_choice_that_comes_after_the_gate_does_not_make_it_unsure() -> None:
+    restricted = {**SINGLE, "topologyPolicy": "restricted"}
+    made = verdict(manifest(3), node("inf-0", 4), agent_map("inf-0", restricted, gpus=4))
+    assert (made.placement, placement_findings(made), made.unknowns) == ("fits", [], ())
+
+
+def test_running_pods_of_which_nobody_tells_the_devices_may_leave_it_open() -> None:
+    restricted = {**SINGLE, "topologyPolicy": "restricted"}
+    nodes = [node("inf-0", 4), agent_map("inf-0", restricted, gpus=4), running("a", 3)]
+    assert verdict(manifest(1), *nodes).placement == "unknown"
+    nodes = [node("inf-0", 8), agent_map("inf-0", SINGLE), running("a", 3)]
+    made = verdict(manifest(4), *nodes)
+    assert made.placement == "fits"  # it must have them of one NUMA node: the first
+    (finding,) = placement_findings(verdict(manifest(3), *nodes, running("b", 2)))
+    assert (finding.fidelity, "nvidia.com/gpu 1 + 2" in finding.detail) == ("modelled", True)
+
+
+def test_cpus_that_nobody_tells_by_numa_node_leave_a_pinned_pod_open() -> None:
+    untold = {**SINGLE, "cpuPolicy": None}
+    nodes = [node("inf-0"), agent_map("inf-0", untold)]
+    (unknown,) = verdict(manifest(2, cpu="8"), *nodes).unknowns
+    assert unknown.missing.endswith("refuses it: CPUs by NUMA node")
+    assert verdict(manifest(2), *nodes).unknowns == ()
+
+
 @pytest.mark.parametrize("name", ["none", "best-effort"])
 def test_a_policy_that_refuses_nothing_changes_nothing(name: str) -> None:
     made = verdict(manifest(4), *split({**SINGLE, "topologyPolicy": name}))

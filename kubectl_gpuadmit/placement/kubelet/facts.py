@@ -39,6 +39,9 @@ from kubectl_gpuadmit.topology.resource_topology import NodeZones
 STRICT = ("restricted", "single-numa-node")
 """Policies that refuse. Under the others a gate refuses nothing that the scheduler lets through."""
 
+CPUS, MEMORY = "CPUs by NUMA node", "memory by NUMA node"
+"""What may be missing of a node."""
+
 _CORES_MATTER = frozenset({settings.FULL_CORES, settings.BY_SOCKET, settings.BY_CACHE})
 
 
@@ -57,7 +60,7 @@ class Build(Struct, frozen=True):
     key: str
     """Equal for machines that are built and set alike."""
     unjudged: tuple[str, ...] = ()
-    """Resources that take part in alignment and of which too little is known."""
+    """``CPUS`` and ``MEMORY``: what takes part in alignment and of which too little is known."""
     guessed: bool = False
     """Something that may matter was assumed."""
     memo: list[Cpus] = []
@@ -406,9 +409,9 @@ def _build(
     unjudged: list[str] = []
     static = kubelet.cpu_policy == "static"
     if kubelet.cpu_policy is None:
-        unjudged.append("cpu")
+        unjudged.append(CPUS)
     elif static and not cpus:
-        unjudged.append("cpu")
+        unjudged.append(CPUS)
         static = False
     chosen: frozenset[str] = frozenset()
     if static:
@@ -421,7 +424,7 @@ def _build(
         )
     static_memory = kubelet.memory_policy == "Static"
     if static_memory and not memory:
-        unjudged.append("memory")
+        unjudged.append(MEMORY)
     table: dict[int, dict[str, int]] = {}
     for block in kubelet.reserved_memory if static_memory and memory else ():
         for node in block.numa[:1]:
