@@ -229,9 +229,7 @@ exceptions:
     )
     assert compiled(text).left_out == (
         LeftOut("quota/dead-key", "its level depends on the pool of nodes that a pod is bound to"),
-        LeftOut(
-            "static/memory", "the memory of a GPU is known from Nodes, which CEL cannot read"
-        ),
+        LeftOut("static/memory", "the memory of a GPU is known from Nodes, which CEL cannot read"),
         LeftOut(
             "static/owners",
             "a pod does not say which kind of workload it belongs to (ownerKinds of a class)",
@@ -269,9 +267,7 @@ tenants:
 
 
 def claim(**request: Any) -> Json:
-    return {
-        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"count": 1, **request}}]}}
-    }
+    return {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"count": 1, **request}}]}}}
 
 
 def template(**request: Any) -> Json:
@@ -340,7 +336,9 @@ def test_claims_and_quotas_are_refused_when_they_are_created(
 ) -> None:
     labels = {"resource.kubernetes.io/admin-access": "true"} if labelled else {}
     objects = [decode(one) for one in compiled(DEVICES).objects]
-    home = Namespace(metadata=decode({"kind": "Namespace", "metadata": {"name": namespace}}).metadata)
+    home = Namespace(
+        metadata=decode({"kind": "Namespace", "metadata": {"name": namespace}}).metadata
+    )
     metadata = msgspec.structs.replace(home.metadata, labels=labels)
     home = msgspec.structs.replace(home, metadata=metadata)
     asked = Request(
