@@ -28,6 +28,8 @@ ROOT = Path(__file__).parent.parent
 WITH_TRANSCRIPTS = (
     "README.md",
     "examples/README.md",
+    "docs/dra.md",
+    "docs/isolation.md",
     "docs/runbook.md",
     "docs/snapshots.md",
     "docs/why.md",

@@ -173,5 +173,5 @@ class Applier:
                 " of kubectl",
             )
         if problem.status in (400, 403, 422) and not problem.by_rbac:
-            return Unanswerable("refused", f"{what}: {problem.message}", hint="see the reason")
+            return Unanswerable("refused-by-server", f"{what}: {problem.message}", hint="see the reason")
         return self._connection.fail(problem)
