@@ -31,6 +31,7 @@ WITH_TRANSCRIPTS = (
     "docs/dra.md",
     "docs/isolation.md",
     "docs/runbook.md",
+    "docs/sizing.md",
     "docs/snapshots.md",
     "docs/why.md",
 )

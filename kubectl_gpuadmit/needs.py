@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.devices.extended import may_be_backed
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.resource_names import is_extended
@@ -115,12 +116,9 @@ def needs(
         ]
     claiming = set(claims_in)
     if claiming or any(pod.spec.resourceClaims for pod in pods):
-        found += [
-            Need("ResourceClaim"),
-            Need("ResourceClaimTemplate", tuple(sorted({*homes, *claiming}))),
-            Need("ResourceSlice"),
-            Need("DeviceTaintRule"),
-        ]
+        found.append(Need("ResourceClaimTemplate", tuple(sorted({*homes, *claiming}))))
+    if claiming or any(pod.spec.resourceClaims or _may_get_devices(pod) for pod in pods):
+        found += [Need("ResourceClaim"), Need("ResourceSlice"), Need("DeviceTaintRule")]
     if any(map(_takes_part_in_alignment, pods)):
         found += ALIGNMENT
     if any(one.ref.kind == "TrainJob" for one in listed):
@@ -130,6 +128,10 @@ def needs(
         found.append(Need("ResourceSlice"))
     if any(rule.family == "ephemeral" for rule in asked):
         found.append(Need("Job"))
+    if any(rule.family == "topology" for rule in asked):
+        have = {need.kind for need in found}
+        wanted = (Need("GpuTopology", optional=True), Need("ResourceSlice", optional=True))
+        found += [need for need in wanted if need.kind not in have]
     found += _config_maps(listed, policy)
     there = {need.kind for need in found}
     found += [
@@ -169,6 +171,17 @@ def _referred(data: Any) -> Iterator[str]:
 
 def _has_volumes(pod: Pod) -> bool:
     return any(v.persistentVolumeClaim or v.ephemeral for v in pod.spec.volumes or ())
+
+
+def _may_get_devices(pod: Pod) -> bool:
+    """Whether the pod asks for a resource that a DeviceClass may back."""
+    spec = pod.spec
+    return any(
+        may_be_backed(name)
+        for container in (*(spec.containers or ()), *(spec.initContainers or ()))
+        if container.resources is not None
+        for name in (*(container.resources.requests or ()), *(container.resources.limits or ()))
+    )
 
 
 def _takes_part_in_alignment(pod: Pod) -> bool:

@@ -48,11 +48,11 @@ FromSmi = Annotated[
 Diff = Annotated[
     str, typer.Option("--diff", metavar="PATH", help="What changed since this other snapshot.")
 ]
+Claims = Annotated[
+    bool, typer.Option("--claims", help="Who keeps each DRA claim and its devices, what leaked.")
+]
 Details = Annotated[
     bool, typer.Option("-v", "--nodes", help="Unfold: every alert and every node's matrix.")
-]
-Claims = Annotated[
-    bool, typer.Option("--claims", help="Who owns which devices through claims (DRA).")
 ]
 Namespace = Annotated[
     str,
@@ -72,8 +72,8 @@ def topo(
     form: Form = Output.table,
     from_smi: FromSmi = "",
     diff: Diff = "",
-    details: Details = False,
     claims: Claims = False,
+    details: Details = False,
     namespace: Namespace = "",
     watch: Watch = False,
     interval: Interval = 5,
@@ -141,6 +141,35 @@ def _overview(path: str, policy: Policy, names: list[str], where: dict[str, str]
         only=frozenset(names),
         assumed=taken.assumed,
     )
+
+
+def _claims(
+    names: list[str], namespace: str, path: str, form: Output, where: dict[str, str]
+) -> int:
+    """``names``: claims; empty for all of the namespace, or of all namespaces."""
+    from kubectl_gpuadmit.cli.sources import cluster_of
+    from kubectl_gpuadmit.devices.ownership import of_cluster
+    from kubectl_gpuadmit.render import ownership
+
+    taken = cluster_of(path, **where)
+    if not taken.cluster.knows("ResourceClaim"):
+        raise Unanswerable(
+            "not-in-source",
+            "ResourceClaim objects are not in the source",
+            hint="kubectl get resourceclaims,resourceslices -A -o json",
+        )
+    owned = tuple(
+        one
+        for one in of_cluster(taken.cluster)
+        if namespace in ("", one.claim.split("/")[0])
+        and (not names or one.claim.split("/")[1] in names or one.claim in names)
+    )
+    if form is Output.json:
+        streams.write_data(ownership.to_json(owned))
+    else:
+        width, ascii = streams.width(), streams.in_ascii()
+        streams.write_text(ownership.text(owned, width=width, ascii=ascii))
+    return EXIT_CLEAR
 
 
 def _known(names: list[str], found: Overview) -> None:
@@ -230,37 +259,4 @@ def _lineage(
     else:
         for one in found:
             streams.write_text(rendered.text(one, width=streams.width(), ascii=streams.in_ascii()))
-    return EXIT_CLEAR
-
-
-def _claims(
-    names: list[str], namespace: str, path: str, form: Output, where: dict[str, str]
-) -> int:
-    """The ownership map: every claim, who keeps it alive, what nobody keeps any more."""
-    from kubectl_gpuadmit.cli.sources import cluster_of
-    from kubectl_gpuadmit.devices import ownership
-    from kubectl_gpuadmit.render import ownership as rendered
-
-    if names or form not in (Output.table, Output.json):
-        raise BadInput(
-            "usage",
-            "--claims is about all claims, as a table or JSON",
-            hint="kubectl gpu-admit topo --claims -n NAMESPACE",
-        )
-    taken = cluster_of(path, **where)
-    if not taken.cluster.knows("ResourceClaim"):
-        raise Unanswerable(
-            "not-in-source",
-            "ResourceClaim objects are not in the source",
-            hint="kubectl get resourceclaims,resourceslices -A -o json",
-        )
-    owned = tuple(
-        one
-        for one in ownership.of_cluster(taken.cluster)
-        if namespace in ("", one.claim.partition("/")[0])
-    )
-    if form is Output.json:
-        streams.write_data(rendered.to_json(owned))
-    else:
-        streams.write_text(rendered.text(owned, width=streams.width(), ascii=streams.in_ascii()))
     return EXIT_CLEAR

@@ -14,7 +14,7 @@ from kubectl_gpuadmit.render.wording import encodable, escape_json
 if TYPE_CHECKING:
     from rich.text import Text
 
-SCHEMA_VERSION = "gpu-admit.io/claims/v1"
+SCHEMA_VERSION = "gpu-admit.io/topology/v1"
 
 _MARKS: dict[State, str] = {
     "waiting": "note",

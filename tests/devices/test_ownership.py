@@ -244,7 +244,7 @@ def test_the_command_shows_the_claims_of_a_snapshot(capsys: pytest.CaptureFixtur
     )
     assert main(["topo", "--claims", "--snapshot", str(EXAMPLE), "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["schemaVersion"] == "gpu-admit.io/claims/v1"
+    assert document["schemaVersion"] == "gpu-admit.io/topology/v1"
     assert [one["state"] for one in document["claims"]] == ["leaked", "in-use"]
     assert main(["topo", "--claims", "-n", "other", "--snapshot", str(EXAMPLE)]) == 0
     assert capsys.readouterr().out == "  no claims\n"

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from kubectl_gpuadmit.adapters.kube import kubelets, listing
+from kubectl_gpuadmit.adapters.kube import kubelets, listing, node_maps
 from kubectl_gpuadmit.adapters.kube.connection import Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
@@ -139,6 +139,8 @@ def _read(connection: Connection, need: Need, homes: tuple[str, ...]) -> _Part:
     try:
         for namespace in need.namespaces if need.namespaces is not None else ("",):
             found += listing.objects(connection, resource, namespace=namespace, fields=need.fields)
+        if need.kind == "GpuTopology" and not found:
+            found = node_maps.in_config_maps(connection)
         return _Part(need, found)
     except HttpStatus as problem:
         if problem.status != 403:
