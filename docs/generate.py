@@ -29,6 +29,8 @@ WITH_TRANSCRIPTS = (
     "README.md",
     "examples/README.md",
     "docs/numa.md",
+    "docs/dra.md",
+    "docs/isolation.md",
     "docs/runbook.md",
     "docs/sizing.md",
     "docs/snapshots.md",
