@@ -294,8 +294,11 @@ class Cluster:
             self._owned.add(kind)
         return table
 
-    def apply(self, obj: KubeObject) -> None:
-        """Adds or replaces an object, as a watch event or a document of the run does."""
+    def apply(self, obj: KubeObject, *, makes_known: bool = True) -> None:
+        """Adds or replaces an object, as a watch event or a document of the run does.
+
+        ``makes_known`` False: there may be more of the kind that nobody exported.
+        """
         if isinstance(obj, Pod):
             self.remove("Pod", obj.namespace, obj.name)
             self._replace_in_namespace(obj.namespace, added=obj)
@@ -320,7 +323,7 @@ class Cluster:
                 self.nodes = dict(sorted(self.nodes.items()))
             self.static_memo = {}
         self._table(obj.kind)[(obj.namespace, obj.name)] = obj
-        if obj.kind not in self._partial:
+        if makes_known and obj.kind not in self._partial:
             self._known.add(obj.kind)
 
     def remove(self, kind: str, namespace: str, name: str) -> None:

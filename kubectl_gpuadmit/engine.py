@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit import remedies, rules
+from kubectl_gpuadmit import claim_alone, remedies, rules
 from kubectl_gpuadmit.admission import limit_range
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
@@ -112,7 +112,9 @@ def evaluate(
     """
     state = State(cluster.fork(), Ledger.of(cluster))
     terms = _terms(policy, now, kubernetes)
-    items, verdicts, skipped = _sort_out(documents, state, terms, namespace)
+    brought: list[tuple[Document, KubeObject]] = []
+    items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
+    lone = claim_alone.of_run(brought, (item.workload for item in items), state)
     budget = remedies.Budget.for_cluster(cluster)
     unsearched = 0
     for item in items:
@@ -124,6 +126,13 @@ def evaluate(
             verdict = structs.replace(verdict, remedies=found)
         verdicts.append(verdict)
         state = after
+    for one in lone:
+        verdict = claim_alone.judged(one, state, terms)
+        if with_remedies and remedies.wanted(verdict):
+            unsearched += budget.left <= 0
+            case = Case(one.document, one.workload, verdict, state, terms)
+            verdict = structs.replace(verdict, remedies=remedies.search(case, namespace, budget))
+        verdicts.append(claim_alone.about(one, verdict))
     return Report(
         as_of=now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         source=source,
@@ -176,11 +185,15 @@ def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
 
 
 def _sort_out(
-    documents: Iterable[Document | BadManifest], state: State, terms: Terms, namespace: str
+    documents: Iterable[Document | BadManifest],
+    state: State,
+    terms: Terms,
+    namespace: str,
+    brought: list[tuple[Document, KubeObject]],
 ) -> tuple[list[_Item], list[Verdict], list[Skipped]]:
     """Workloads in order, refusals of what the run brings along, and what became of all else.
 
-    What is applied, is applied to ``state``.
+    What is applied, is applied to ``state`` and added to ``brought``.
     """
     items: list[_Item] = []
     refused: list[Verdict] = []
@@ -201,6 +214,7 @@ def _sort_out(
                 refused.append(_refusal(ref, document.location, findings, unknowns))
             else:
                 skipped.append(Skipped(ref=ref, location=document.location, treated="applied"))
+                brought.append((document, obj))
         else:
             pending.append(document)
     for document in pending:

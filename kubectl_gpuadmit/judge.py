@@ -336,7 +336,8 @@ def _mutated(
     running: tuple[Pod, ...],
 ) -> _Changed:
     """Asks the mutating rules one after another: each sees what those before it made of the pod."""
-    now = _Changed(workload, group, _stored(group.pod, cluster, terms), [], [], [], [])
+    stored = _stored(group.pod, cluster, terms)
+    now = _Changed(workload, group, stored, [], [], [], [])
     for rule in terms.of_stage("mutate"):
         ask = asking.about(workload, now.group, now.stored.pod, terms, running)
         for found in asking.asked(rule, ask, cluster, terms):
@@ -498,7 +499,12 @@ def _verdict(
         waits_for=tuple(dict.fromkeys(w for one in groups for w in one.placed.waits_for)),
         decided_by=workload.queue or (worst.placed.decided_by if worst else ""),
         groups=tuple(
-            Share(one.role, one.pods, {name: n // max(one.pods, 1) for name, n in one.gpus.items()})
+            Share(
+                one.role,
+                one.pods,
+                {name: n // max(one.pods, 1) for name, n in one.gpus.items()},
+                len(one.pod.spec.resourceClaims or ()),
+            )
             for one in groups
         ),
         models=tuple(model for one in groups for model in one.models),

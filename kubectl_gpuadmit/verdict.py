@@ -174,6 +174,8 @@ class Group(Struct, frozen=True):
     pods: int
     gpus: dict[str, int]
     """GPU resource name -> number for each pod."""
+    claims: int = 0
+    """Entries of each pod's ``spec.resourceClaims``."""
 
 
 class ServedOn(Struct, frozen=True):

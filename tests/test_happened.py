@@ -130,11 +130,81 @@ def test_pods_that_a_kubelet_refuses_again_and_again_are_one_cause() -> None:
             ),
         ),
         (
+            "live/runaway",
+            "warn",
+            "4 pods ended TopologyAffinityError, all on n: the scheduler does not see NUMA, to it"
+            " the node looks free, and it sends the next one there again; waiting does not end"
+            " this",
+        ),
+        (
             "live/disagrees",
             "warn",
             f"we say placement fits, but TopologyAffinityError: {message}",
         ),
     ]
+
+
+def failed(count: int, reason: str, *nodes: str) -> tuple[dict[str, Any], ...]:
+    """Failed pods, one every 5 s, on these nodes in turn."""
+    made = []
+    for n in range(count):
+        one = pod(f"web-{n}", node=nodes[n % len(nodes)], phase="Failed", reason=reason)
+        one["metadata"]["creationTimestamp"] = f"2026-03-01T11:59:{5 * n:02}Z"
+        made.append(one)
+    return tuple(made)
+
+
+def runaway(pods: tuple[dict[str, Any], ...], ref: Ref | None = None) -> list[Finding]:
+    verdict = structs.replace(FITS, ref=ref or FITS.ref)
+    after = with_history(verdict, History(WEB, pods=pods), now=NOW)
+    return [f for f in after.findings if f.reason == "live/runaway"]
+
+
+def test_a_runaway_says_how_fast_where_to_and_what_stops_it() -> None:
+    (finding,) = runaway(failed(7, "TopologyAffinityError", "n-0", "n-0", "n-1"))
+    assert finding.detail == (
+        "7 pods within 30s ended TopologyAffinityError, 5 of them on n-0: the scheduler does not"
+        " see NUMA, to it the node looks free, and it sends the next one there again; waiting does"
+        " not end this"
+    )
+    assert finding.evidence == (
+        Evidence("Node n-0", "pods that its kubelet refused", 5, None),
+        Evidence("Node n-1", "pods that its kubelet refused", 2, None),
+        Evidence("next", "stop it", "kubectl -n team-a scale deployment/web --replicas=0", None),
+        Evidence(
+            "next",
+            "then clear up",
+            "kubectl -n team-a delete pods --field-selector status.phase=Failed",
+            None,
+        ),
+        Evidence(
+            "next",
+            "then mend it",
+            "keep off n-0: node affinity kubernetes.io/hostname NotIn [n-0]; or ask for what one of"
+            " its NUMA nodes has free",
+            None,
+        ),
+    )
+
+
+def test_the_status_text_of_old_kubelets_is_the_same_trouble() -> None:
+    (finding,) = runaway(failed(4, "Topology Affinity Error", "n-0"))
+    assert "ended TopologyAffinityError, all on n-0" in finding.detail
+
+
+def test_a_job_is_suspended_and_not_scaled() -> None:
+    ref = Ref("batch/v1", "Job", "team-a", "sweep")
+    (finding,) = runaway(failed(4, "UnexpectedAdmissionError", "n-0"), ref)
+    assert finding.evidence[1].observed == (
+        'kubectl -n team-a patch job/sweep --type=merge -p \'{"spec":{"suspend":true}}\''
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "reason"), [(2, "TopologyAffinityError"), (9, "Evicted"), (9, "Error")]
+)
+def test_two_refusals_or_other_ends_are_no_runaway(count: int, reason: str) -> None:
+    assert runaway(failed(count, reason, "n-0")) == []
 
 
 @pytest.mark.parametrize(

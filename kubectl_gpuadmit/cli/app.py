@@ -21,6 +21,7 @@ from kubectl_gpuadmit.cli.options import OPTIONS, OUTPUTS, Argument, Option
 from kubectl_gpuadmit.cli.policy import policy
 from kubectl_gpuadmit.cli.problems import tell
 from kubectl_gpuadmit.cli.snapshot import snapshot
+from kubectl_gpuadmit.cli.topo import topo
 from kubectl_gpuadmit.cli.why import why
 
 COMMAND = "kubectl-gpu_admit"
@@ -95,6 +96,7 @@ app.command()(as_typer_sees_it(check.check, check.ARGUMENT))
 app.command()(why)
 app.command()(snapshot)
 app.command()(diff)
+app.command()(topo)
 app.command()(isolate)
 app.command()(agent)
 app.command()(fit)

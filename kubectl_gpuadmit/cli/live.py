@@ -73,7 +73,7 @@ def answer_live(question: Question, live: Live) -> int:
 
 def _carry_out(session: _Session, found: Round) -> None:
     """Changes the live objects as the report says, and says what was done."""
-    from kubectl_gpuadmit.adapters.kube.mutating import apply
+    from kubectl_gpuadmit.adapters.kube.changing import apply
     from kubectl_gpuadmit.render.wording import changes
 
     stored = {

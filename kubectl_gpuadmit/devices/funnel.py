@@ -101,8 +101,19 @@ class Funnel(Struct, frozen=True):
 
     @property
     def falls(self) -> Stage | None:
-        """The first stage with fewer than are needed; None where there are enough."""
-        return next((stage for stage in self.stages if stage.left < self.needs), None)
+        """The stage that leaves too few; None where there are enough.
+
+        Of kinds that leave some but too few, the number is what is wrong: ``together``.
+        """
+        before = 0
+        for stage in self.stages:
+            few = stage.left < self.needs
+            if stage.left == 0 or (few and stage.name in ("together", "constraint")):
+                return stage
+            if few and before >= self.needs and stage.name not in ("class", "selector"):
+                return stage
+            before = stage.left
+        return None
 
 
 class Surroundings(Struct, frozen=True):

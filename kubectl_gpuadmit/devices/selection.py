@@ -126,18 +126,26 @@ def _reads(expression: str) -> Callable[[Device], _Key]:
     rest += expression[at:]
     if _DEVICE.search(_DRIVER.sub("", rest)):
         return _itself
-    attributes = tuple(sorted(name for kind, name in names if kind == "attributes"))
-    capacities = tuple(sorted(name for kind, name in names if kind == "capacity"))
+    attributes = [_parts(name) for kind, name in sorted(names) if kind == "attributes"]
+    capacities = [_parts(name) for kind, name in sorted(names) if kind == "capacity"]
 
     def key(device: Device) -> _Key:
-        held = device.attributes
-        values: list[object] = [held.get(name) for name in attributes]
-        if capacities:
-            amounts = device.capacity
-            values += [amounts[name].value if name in amounts else None for name in capacities]
-        return (device.driver, device.shareable, *values, *map(type, values))
+        raw, driver = device.raw, device.driver
+        seen: list[object] = [driver, raw.allowMultipleAllocations]
+        for wanted, held in ((attributes, raw.attributes), (capacities, raw.capacity)):
+            for full, domain, name in wanted:
+                value: object = held.get(full) if held else None
+                if value is None and held and domain == driver:
+                    value = held.get(name)
+                seen.append(value)
+        return tuple(seen)
 
     return key
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    domain, _, own = name.partition("/")
+    return name, domain, own
 
 
 def _itself(device: Device) -> _Key:

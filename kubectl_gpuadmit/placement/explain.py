@@ -60,6 +60,12 @@ _FOLDED = {
     "placement/volume-limit": "{nodes}: driver {subject} can attach no more volumes",
     "placement/volume-gone": "{nodes}: a claim is bound to a volume that does not exist",
     "placement/insufficient": "{nodes}: too little {subject}",
+    "placement/no-devices": "{nodes}: not all devices for {subject} are to be had",
+    "placement/claim-elsewhere": "{nodes}: the devices of {subject} are on another node",
+    "placement/pools-invalid": "{nodes}: a driver's ResourceSlices contradict each other",
+    "placement/extended-stale": "{nodes}: claim {subject} is left from an earlier attempt",
+    "placement/extended-unserved": "{nodes}: {subject} is neither advertised nor backed by devices",
+    "placement/attempt-fails": "the scheduler gives up with an error: {subject}",
 }
 
 _BY_TOPOLOGY = frozenset(
@@ -84,6 +90,8 @@ _FIELDS = {
     "placement/pod-affinity": "/spec/affinity/podAffinity",
     "placement/pod-affinity-label": "/spec/affinity/podAffinity",
     "placement/pod-anti-affinity": "/spec/affinity/podAntiAffinity",
+    "placement/no-devices": "/spec/resourceClaims",
+    "placement/claim-elsewhere": "/spec/resourceClaims",
 }
 
 

@@ -220,8 +220,16 @@ def _refused(
     )
     found = devices.findings(cycle, verdicts, found)
     waits_for: tuple[str, ...] = ()
+    updating = cycle.dra.incomplete() if cycle.dra is not None else ()
+    if placement == "never" and updating and len(found) == 1:
+        placement = "waits"
+        found = tuple(structs.replace(f, permanent=False) for f in found)
     if placement == "waits":
-        waits_for = waiting.sentences(
+        waits_for = (
+            *(f"it is tried again once {pool}" for pool in updating[: waiting.SENTENCES]),
+            *waiting.for_claims(cycle, verdicts),
+        )
+        waits_for += waiting.sentences(
             cycle,
             verdicts,
             waiting.releases(cycle, verdicts, now=now, ttl_annotations=ttl_annotations),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
+from kubectl_gpuadmit.devices.model import Claim
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import priority, requests
@@ -225,6 +226,39 @@ def sentences(
         )
     lines += _events(verdicts)
     return tuple(lines[: SENTENCES + 1])
+
+
+def for_claims(cycle: Cycle, verdicts: Sequence[NodeVerdict]) -> tuple[str, ...]:
+    """Whose ResourceClaims would have to let go of devices: ``n1 serves it once claim …``."""
+    if cycle.dra is None:
+        return ()
+    lines: list[str] = []
+    only_devices = [
+        v
+        for v in verdicts
+        if v.shortfalls and all(s.code == "placement/no-devices" for s in v.shortfalls)
+    ]
+    for verdict in only_devices[:NODES_LOOKED_AT]:
+        claims = cycle.dra.holders(cycle.cluster.nodes[verdict.node])
+        if claims:
+            named = [_claim(claim) for claim in claims]
+            listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+            lines.append(
+                f"{verdict.node} serves it once {listed} {'lets' if len(named) == 1 else 'let'} go"
+                " of the devices"
+            )
+        if len(lines) == SENTENCES:
+            break
+    return tuple(lines)
+
+
+def _claim(claim: Claim) -> str:
+    """``claim team-a/gpu (pod train-0)``."""
+    users = [one.name for one in claim.reserved_for]
+    if not users:
+        return f"claim {claim} (no pod uses it)"
+    more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+    return f"claim {claim} (pod {users[0]}{more})"
 
 
 def _events(verdicts: Sequence[NodeVerdict]) -> list[str]:

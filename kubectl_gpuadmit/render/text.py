@@ -173,7 +173,8 @@ def _running(page: Page, verdict: Verdict, *, details: bool) -> None:
     detail = served.memory(first) if first is not None else ""
     if verdict.running == "unknown":
         detail = _missing(verdict, "running") or served.missing(verdict.models) or detail
-    _status(page, "running", mark, verdict.running, detail or "nobody says what it serves")
+        detail = detail or "nothing says which model it serves"
+    _status(page, "running", mark, verdict.running, detail)
     for model in verdict.models:
         if model.engine:
             for line in served.lines(model, several=len(verdict.models) > 1, details=details):

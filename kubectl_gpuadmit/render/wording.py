@@ -243,17 +243,23 @@ def asks(verdict: Verdict) -> str:
     """``3 pods × 4 nvidia.com/gpu``, by role where roles differ; the totals where nobody knows."""
 
     def one(group: Group, noun: str) -> str:
+        if not any(group.gpus.values()) and group.claims:
+            return f"{plural(group.pods, noun)} × {plural(group.claims, 'claim')}"
         if not any(group.gpus.values()):
             return f"{group.pods:,} {noun}" if group.role else f"{plural(group.pods, noun)}, no GPU"
         each = gpus(group.gpus)
         times = " × " if sum(1 for n in group.gpus.values() if n) == 1 else " with "
         several = noun if noun != "pod" and group.role else noun + "s"
         pods = f"{group.pods:,} {noun if group.pods == 1 else several}"
-        return f"{pods}{times}{each}"
+        claims = f" and {plural(group.claims, 'claim')}" if group.claims else ""
+        return f"{pods}{times}{each}{claims}"
 
-    shapes = {tuple(sorted(g.gpus.items())) for g in verdict.groups}
+    if verdict.ref.kind in ("ResourceClaim", "ResourceClaimTemplate"):
+        return "judged by itself"
+    shapes = {(*sorted(g.gpus.items()), ("claims", g.claims)) for g in verdict.groups}
     if len(shapes) == 1:
-        return one(Group("", verdict.pods, verdict.groups[0].gpus), "pod")
+        first = verdict.groups[0]
+        return one(Group("", verdict.pods, first.gpus, first.claims), "pod")
     if verdict.groups:
         return " + ".join(one(g, g.role or "pod") for g in verdict.groups)
     return totals(verdict)

@@ -187,6 +187,8 @@ def affinities(text: str, columns: tuple[TailColumn, ...]) -> dict[TailColumn, s
     words = _WORD.findall(text)
     if not columns:
         return {}
+    if columns == ("cpus",) and words and words[0].isdecimal():
+        return None  # the node in a NUMA column whose header is lost looks the same
     if len(words) == len(columns):
         found = dict(zip(columns, words, strict=True))
     else:

@@ -212,7 +212,7 @@ def test_the_oldest_served_version_has_its_requests_flat() -> None:
     assert same == {**template, "apiVersion": "resource.k8s.io/v1beta2"}
 
 
-# -- what an instance's annotation asks for ---------------------------------------------------------
+# -- what an instance's annotation asks for --------------------------------------------------------
 
 
 def instance(annotation: str | None) -> dict[str, Any]:

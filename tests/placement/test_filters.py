@@ -207,9 +207,28 @@ def test_a_device_class_supplies_what_no_device_plugin_advertises() -> None:
     with_plugin = node("plugin", None, **{"example.com/gpu": "1"})
     given = cluster(node("dra", None), with_plugin, mapped)
     lacking = ("NodeResourcesFit", "Insufficient example.com/gpu", True, "example.com/gpu")
+    no_devices = ("DynamicResources", "cannot allocate all claims", True, "example.com/gpu")
+    assert told(given, pod(asks={"example.com/gpu": "2"})) == {
+        "dra": [no_devices],
+        "plugin": [lacking],
+    }
+    gpus = decoded(
+        {
+            "kind": "ResourceSlice",
+            "metadata": {"name": "dra-a"},
+            "spec": {
+                "driver": "gpu.example.com",
+                "nodeName": "dra",
+                "pool": {"name": "dra", "resourceSliceCount": 1},
+                "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+            },
+        }
+    )
+    given.apply(gpus)
     assert told(given, pod(asks={"example.com/gpu": "2"})) == {"dra": [], "plugin": [lacking]}
     implicit = "deviceclass.resource.kubernetes.io/gpu.example.com"
-    assert told(given, pod(asks={implicit: "1"})) == {"dra": [], "plugin": []}
+    missing = ("DynamicResources", "cannot allocate all claims", True, implicit)
+    assert told(given, pod(asks={implicit: "2"})) == {"dra": [], "plugin": [missing]}
     assert told(cluster(with_plugin), pod(asks={implicit: "1"})) == {
         "plugin": [("NodeResourcesFit", f"Insufficient {implicit}", True, implicit)]
     }

@@ -149,9 +149,9 @@ def test_what_the_source_lacks_is_unknown_but_never_stays_never() -> None:
     assert (empty.placement, empty.message) == ("never", "no nodes available to schedule pods")
 
 
-def test_a_claim_makes_a_fit_unknown_and_leaves_a_refusal() -> None:
+def test_a_claim_that_was_not_exported_makes_a_fit_unknown_and_leaves_a_refusal() -> None:
     claims = [{"name": "gpu", "resourceClaimName": "x"}]
-    given = cluster(node("a"))
+    given = cluster(node("a"), known=("Node", "Pod"))
     assert placed(given, pod(resourceClaims=claims)).placement == "unknown"
     assert placed(given, pod(gpus=9, resourceClaims=claims)).placement == "never"
 
@@ -258,5 +258,6 @@ def test_before_1_36_a_device_class_supplies_no_extended_resource() -> None:
         return placed.placement, placed.message
 
     refusal = "0/1 nodes are available: 1 Insufficient example.com/gpu."
-    assert answer("1.36") == ("unknown", "")
+    taken = "0/1 nodes are available: 1 cannot allocate all claims."
+    assert answer("1.36")[1].startswith(taken)
     assert answer("1.35")[1].startswith(refusal)

@@ -17,7 +17,7 @@ from kubectl_gpuadmit.devices.allocator.constraints import Kept, lookup
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.shop import Item, Shop
-from kubectl_gpuadmit.devices.model import Claim, Class, DeviceId, Request, Want
+from kubectl_gpuadmit.devices.model import Claim, Class, Device, DeviceId, Request, Want
 from kubectl_gpuadmit.devices.selection import CelError
 from kubectl_gpuadmit.kube.dra import MAX_RESULTS
 from kubectl_gpuadmit.kube.quantity import Quantity
@@ -39,9 +39,12 @@ class Chosen(NamedTuple):
 class _Ask:
     """One request or alternative with what was found out about it beforehand."""
 
-    __slots__ = ("class_", "count", "devices", "every", "matches", "request", "want")
+    __slots__ = ("class_", "count", "devices", "every", "matches", "request", "selected", "want")
 
-    def __init__(self, request: Request, want: Want, class_: Class) -> None:
+    def __init__(
+        self, request: Request, want: Want, class_: Class, selected: dict[Device, bool]
+    ) -> None:
+        self.selected = selected
         self.request = request
         self.want = want
         self.class_ = class_
@@ -157,7 +160,8 @@ class Search:
                 f"{where}: could not retrieve device class {want.device_class}:"
                 f' deviceclass.resource.k8s.io "{want.device_class}" not found'
             )
-        ask = _Ask(request, want, class_)
+        selected = self._shop.selected.setdefault((class_.name, want.selectors), {})
+        ask = _Ask(request, want, class_, selected)
         if want.mode == "All":
             self._find_all(claim, ask, where)
         elif want.mode != "ExactCount":
@@ -270,7 +274,9 @@ class Search:
             return None
         if not self._features.partitionable_devices and item.device.consumes:
             return None
-        counted = bool(item.counters) and not (shareable and self._share_in_use(item.id))
+        counted = bool(item.device.raw.consumesCounters) and not (
+            shareable and self._share_in_use(item.id)
+        )
         if counted and not self._count(item):
             return None
         if self._features.device_taints and taints.untolerated(item.device, want.tolerations):
@@ -334,7 +340,14 @@ class Search:
             return False
         found = ask.matches.get(item)
         if found is None:
-            found = ask.matches[item] = self._selected(claim, ask, item)
+            device = item.device
+            selected = ask.selected.get(device)
+            if selected is None:
+                selected = ask.selected[device] = self._selected(claim, ask, item)
+            found = selected and (
+                not device.slice.per_device or self._shop.reaches(device, self._info)
+            )
+            ask.matches[item] = found
         return found
 
     def _selected(self, claim: Claim, ask: _Ask, item: Item) -> bool:
@@ -354,7 +367,7 @@ class Search:
                         on = f" on device {item.id}" if self._features.names_device else ""
                         text = f"{whose}: selector #{number}{on}: CEL runtime error: {error}"
                     raise Fatal(text) from None
-        return not device.slice.per_device or self._shop.reaches(device, self._info)
+        return True
 
     def _has(self, want: Want, item: Item, taken: dict[str, int], where: str) -> bool:
         """Whether the capacity that the request takes is left."""

@@ -24,9 +24,9 @@ class Item:
     """A device as one node sees it, with what the search asks of it again and again."""
 
     __slots__ = (
+        "_capacities",
+        "_counters",
         "binds",
-        "capacities",
-        "counters",
         "device",
         "id",
         "plain",
@@ -40,19 +40,30 @@ class Item:
         self.pool = pool
         self.binds = bool(device.raw.bindingConditions)
         self.shareable = features.consumable_capacity and device.shareable
-        self.counters: tuple[tuple[tuple[str, str], int], ...] = ()
-        if device.raw.consumesCounters and features.partitionable_devices:
-            self.counters = counters_of(device)
-        self.capacities: Mapping[str, Capacity] = {}
-        if device.raw.capacity and features.consumable_capacity:
-            try:
-                self.capacities = device.capacity_as_written
-            except QuantityError as problem:
-                raise Fatal(str(problem)) from None
-        self.plain = all(
-            not one.has_policy and one.value.nano >= 0 for one in self.capacities.values()
+        self.plain = not device.raw.capacity or all(
+            one.requestPolicy is None and str(one.value)[:1] != "-"
+            for one in device.raw.capacity.values()
         )
         """Without a request for an amount, the whole of an unused device always fits."""
+        self._counters: tuple[tuple[tuple[str, str], int], ...] | None = None
+        self._capacities: Mapping[str, Capacity] | None = None
+
+    @property
+    def counters(self) -> tuple[tuple[tuple[str, str], int], ...]:
+        """What it consumes, as ``counters_of`` gives it."""
+        if self._counters is None:
+            self._counters = counters_of(self.device)
+        return self._counters
+
+    @property
+    def capacities(self) -> Mapping[str, Capacity]:
+        """By the driver's own names. Raises Fatal."""
+        if self._capacities is None:
+            try:
+                self._capacities = self.device.capacity_as_written
+            except QuantityError as problem:
+                raise Fatal(str(problem)) from None
+        return self._capacities
 
 
 def counters_of(device: Device) -> tuple[tuple[tuple[str, str], int], ...]:
@@ -75,6 +86,8 @@ class Stock:
         self.classes = classes
         self.selectors = selectors
         self._items: dict[NodePool, tuple[Item, ...]] = {}
+        self.selected: dict[tuple[object, ...], dict[Device, bool]] = {}
+        """(class, selectors of the request) -> device -> whether both select it."""
 
     def items(self, pool: NodePool) -> tuple[Item, ...]:
         found = self._items.get(pool)
@@ -92,6 +105,7 @@ class Shop:
         self.classes = stock.classes
         self.selectors = stock.selectors
         self.state = state
+        self.selected = stock.selected
         self._stock = stock
         self._spent = 0
         self._available: dict[object, tuple[Counters, bool]] = {}

@@ -16,7 +16,7 @@ from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.devices import allocator, extended, normal
 from kubectl_gpuadmit.devices.allocator import Allocator, Fatal, Features, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.inventory import Inventory, Published, published
-from kubectl_gpuadmit.devices.model import Allocation, Claim
+from kubectl_gpuadmit.devices.model import Allocation, Claim, PoolId
 from kubectl_gpuadmit.kube import dra, selectors, times
 from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod
 from kubectl_gpuadmit.kube.versions import version
@@ -32,21 +32,34 @@ CANNOT_FIT = "cannot fit resource"
 INVALID = "invalid resource pools were encountered"
 
 REASONS = {
-    "dra/no-devices": "No device is left on these nodes that the pod's ResourceClaims ask for, or"
-    " none ever was. Ask for what the devices offer, or wait until claims are released.",
-    "dra/claim-elsewhere": "The pod's ResourceClaim has devices on other nodes. Run the pod there,"
-    " or give it a claim of its own.",
-    "dra/pools-invalid": "A DRA driver has published slices that contradict each other, so none of"
-    " their devices is used. Restart the driver on that node and read its log.",
-    "dra/extended-stale": "A claim for the pod's extended resources is left from an earlier"
-    " attempt. The scheduler deletes it and tries again.",
-    "dra/extended-unserved": "An extended resource is neither advertised by the node nor mapped to"
-    " devices there. Check the DeviceClass's extendedResourceName and the device plugin.",
-    "dra/attempt-fails": "The scheduler gives the pod up with an error, whatever other nodes offer:"
-    " a selector fails on a device, or a request for all devices meets a pool that is being"
-    " updated. Correct the claim or class that the text names.",
+    "placement/no-devices": (
+        "No device is left on these nodes that the pod's ResourceClaims ask for, or none ever "
+        "was. Ask for what the devices offer, or wait until claims are released."
+    ),
+    "placement/claim-elsewhere": (
+        "The pod's ResourceClaim has devices on other nodes. Run the pod there, or give it a "
+        "claim of its own."
+    ),
+    "placement/pools-invalid": (
+        "A DRA driver has published slices that contradict each other, so none of their devices"
+        " is used. Restart the driver on that node and read its log."
+    ),
+    "placement/extended-stale": (
+        "A claim for the pod's extended resources is left from an earlier attempt. The "
+        "scheduler deletes it and tries again."
+    ),
+    "placement/extended-unserved": (
+        "An extended resource is neither advertised by the node nor mapped to devices there. "
+        "Check the DeviceClass's extendedResourceName and the device plugin."
+    ),
+    "placement/attempt-fails": (
+        "The scheduler gives the pod up with an error, whatever other nodes offer: a selector "
+        "fails on a device, or a request for all devices meets a pool that is being updated. "
+        "Correct the claim or class that the text names."
+    ),
 }
-ABORTS = "dra/attempt-fails"
+ABORTS = "placement/attempt-fails"
+_MOST_HOLDERS = 128
 BINDING_TIMEOUT = dt.timedelta(minutes=10)
 """DynamicResourcesArgs.bindingTimeout: how long devices may take to be attached."""
 
@@ -99,6 +112,8 @@ class DynamicResources:
         self._answers: dict[str, tuple[Shortfall, ...]] = {}
         self._allocations: dict[str, tuple[tuple[Claim, Allocation], ...]] = {}
         self._unsure: dict[str, str] = {}
+        self.lacking: set[str] = set()
+        """Names of nodes on which no devices were found, so far."""
         self._allocator: Allocator | None = None
         self._state: allocator.State | None = None
         self.rejections = self._rejections()
@@ -201,18 +216,90 @@ class DynamicResources:
             try:
                 found = self._with_state().allocate(info, claims)
             except Fatal as problem:
-                return (_refused(str(problem), ABORTS),)
+                return (_refused(str(problem), ABORTS, str(problem)),)
             except NodeRefused as problem:
-                return (_refused(str(problem), "dra/pools-invalid"),)
+                return (_refused(str(problem), "placement/pools-invalid"),)
             except Unsure as problem:
                 self._unsure[info.name] = str(problem)
                 return ()
             if found is None:
-                return (_refused(CANNOT, "dra/no-devices", ", ".join(c.name for c in claims)),)
+                self.lacking.add(info.name)
+                return (_refused(CANNOT, "placement/no-devices", self._named(claims)),)
             self._allocations[info.name] = tuple(zip(claims, found, strict=True))
         if away:
-            return (_refused(ELSEWHERE, "dra/claim-elsewhere", ", ".join(c.name for c in away)),)
+            return (_refused(ELSEWHERE, "placement/claim-elsewhere", self._named(away)),)
         return ()
+
+    def _named(self, claims: Iterable[Claim]) -> str:
+        """Claims as the pod's author knows them: those of templates by the pod's name for them."""
+        names = []
+        for claim in claims:
+            made = claim.raw is not None and claim.raw in self._found.created
+            if claim.name == extended.CLAIM_NAME:
+                names += sorted(self._supplied)
+            elif made and claim.raw is not None:
+                names.append(f"claim {claim.raw.annotations.get(dra.POD_CLAIM_NAME)}")
+            else:
+                names.append(f"claim {claim.name}")
+        return " and ".join(names)
+
+    # -- what would help -----------------------------------------------------------------------
+
+    def incomplete(self) -> tuple[str, ...]:
+        """Pools that are being updated, on nodes that lack devices: ``driver/pool: 1 of 2``."""
+        found: dict[PoolId, None] = {}
+        stock = self._stock()
+        for name in self.lacking:
+            for pool in stock.shelves.pools(self._cluster.nodes[name]):
+                if not pool.complete:
+                    found[pool.id] = None
+        pools = self._published.pools
+        return tuple(
+            f"resource pool {id} is complete ({len(pools[id].slices)} of {pools[id].expected}"
+            " slices are there)"
+            for id in sorted(found)
+        )
+
+    def holders(self, info: NodeInfo) -> tuple[Claim, ...]:
+        """Claims whose release would let the node serve the pod, few of them; () for none.
+
+        Those of the pod itself are not among them.
+        """
+        claims = list(self._to_allocate())
+        if self._supplied:
+            own = self._extended(info)
+            if isinstance(own, Shortfall):
+                return ()
+            claims += [own] if own is not None else []
+        stock = self._stock()
+        pools = {tuple(pool.id) for pool in stock.shelves.pools(info)}
+        there = [
+            claim
+            for claim in Inventory.of(self._cluster).claims.values()
+            if claim.allocation is not None
+            and any(
+                (one.device.driver, one.device.pool) in pools for one in claim.allocation.devices
+            )
+        ]
+
+        def serves(kept: list[Claim]) -> bool:
+            given = (claim.allocation for claim in kept if claim.allocation is not None)
+            state = allocator.State.of(given, self._features)
+            try:
+                return Allocator(stock, state).allocate(info, claims) is not None
+            except (Fatal, NodeRefused, Unsure):
+                return False
+
+        if len(there) > _MOST_HOLDERS or not serves([]):
+            return ()
+        kept: list[Claim] = []
+        gone: list[Claim] = []
+        for claim in there:
+            if serves([*kept, claim]):
+                kept.append(claim)
+            else:
+                gone.append(claim)
+        return tuple(gone)
 
     def allocations(self, info: NodeInfo) -> tuple[tuple[Claim, Allocation], ...]:
         """What the claims would get on the node, () where they get nothing there."""
@@ -239,14 +326,18 @@ class DynamicResources:
         """Whether nodes can differ in score."""
         return any(request.first_available for c in self._claims for request in c.requests)
 
+    def _stock(self) -> allocator.Stock:
+        stock = self._cluster.remembered(
+            ("stock", self._kubernetes),
+            ("DeviceClass", "DeviceTaintRule", "ResourceSlice"),
+            lambda: allocator.stock(self._published, kubernetes=self._kubernetes),
+        )
+        assert isinstance(stock, allocator.Stock)
+        return stock
+
     def _with_state(self) -> Allocator:
         if self._allocator is None:
-            stock = self._cluster.remembered(
-                ("stock", self._kubernetes),
-                ("DeviceClass", "DeviceTaintRule", "ResourceSlice"),
-                lambda: allocator.stock(self._published, kubernetes=self._kubernetes),
-            )
-            assert isinstance(stock, allocator.Stock)
+            stock = self._stock()
             claims = Inventory.of(self._cluster).claims.values()
             given = (claim.allocation for claim in claims if claim.allocation is not None)
             self._state = allocator.State.of(given, self._features)
@@ -256,14 +347,14 @@ class DynamicResources:
     def _extended(self, info: NodeInfo) -> Claim | Shortfall | None:
         """The claim for extended resources on this node; None where device plugins supply all."""
         if self._stale is not None and self._stale.spec.devices.requests is not None:
-            return _refused(STALE, "dra/extended-stale", self._stale.name)
+            return _refused(STALE, "placement/extended-stale", self._stale.name)
         from_devices = {}
         for name in self._asked_extended():
             advertised = info.allocatable.get(name)
             if name in self._backed and not advertised:
                 from_devices[name] = self._backed[name]
             elif advertised is None:
-                return _refused(CANNOT_FIT, "dra/extended-unserved", name)
+                return _refused(CANNOT_FIT, "placement/extended-unserved", name)
         if not from_devices and not self._claims:
             return None
         return Claim(
@@ -337,12 +428,12 @@ class DynamicResources:
                 raw = claim.raw
             else:
                 continue
-            self._cluster.apply(pod_claims.with_consumer(normal.allocated(raw, allocation), pod))
+            self._write(pod_claims.with_consumer(normal.allocated(raw, allocation), pod))
         for claim in self._claims:
             if claim.allocation is not None:
                 held = self._cluster.get("ResourceClaim", claim.namespace, claim.name)
                 if isinstance(held, dra.ResourceClaim):
-                    self._cluster.apply(pod_claims.with_consumer(held, pod))
+                    self._write(pod_claims.with_consumer(held, pod))
         if self._state is not None:
             for _, allocation in given:
                 self._state.add(allocation)
@@ -350,6 +441,9 @@ class DynamicResources:
             self._allocator.changed()
         self._forget(info, [allocation for _, allocation in given])
         self._renew()
+
+    def _write(self, claim: dra.ResourceClaim) -> None:
+        self._cluster.apply(claim, makes_known=False)
 
     def _forget(self, info: NodeInfo, given: Iterable[Allocation]) -> None:
         """Drops the answers of the nodes that see one of these devices' pools."""

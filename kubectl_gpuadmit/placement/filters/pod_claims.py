@@ -1,8 +1,8 @@
 """The ResourceClaims behind a pod, as the scheduler finds them, and what keeps it from trying.
 
 Three places name them: ``spec.resourceClaims``, ``status.resourceClaimStatuses`` (the names of
-those that were made from templates) and, for extended resources, an annotated claim of which the pod is
-owner. A pod that does not exist yet has no claims of templates: those are assumed that the
+those that were made from templates) and, for extended resources, an annotated claim of which the
+pod is owner. A pod that does not exist yet has no claims of templates: those are assumed that the
 controller would make.
 
 Sources: pkg/scheduler/framework/plugins/dynamicresources (PreEnqueue, PreFilter,
@@ -24,29 +24,49 @@ from kubectl_gpuadmit.verdict import Shortfall, Unknown
 
 FILTER = "DynamicResources"
 REASONS = {
-    "dra/claim-missing": "The pod names a ResourceClaim that does not exist: it is not even queued"
-    " for scheduling. Create the claim, or correct spec.resourceClaims.",
-    "dra/claim-not-created": "The ResourceClaim that is to be made for the pod from a template does"
-    " not exist yet, so the pod is not queued. The controller makes it; if it stays so, look at the"
-    " pod's events for FailedResourceClaimCreation.",
-    "dra/template-missing": "The pod names a ResourceClaimTemplate that does not exist: its claim"
-    " is never made (FailedResourceClaimCreation), and the pod stays Pending. Create the template.",
-    "dra/claim-deleting": "The pod's ResourceClaim is being deleted. Wait until it is gone and"
-    " created anew.",
-    "dra/claim-owner": "A ResourceClaim of the expected name was made for another pod. Delete it,"
-    " so that the controller can make the right one.",
-    "dra/claim-full": "The pod's ResourceClaim is used by 256 pods, as many as it may be. Give the"
-    " next pods a claim of their own.",
-    "dra/claim-unreadable": "The pod's ResourceClaim or template holds an amount that is no"
-    " quantity, or is in a version that is not served any more. Correct it.",
-    "dra/class-missing": "A request names a DeviceClass that does not exist. Correct the name, or"
-    " install the driver that brings the class.",
-    "dra/no-request-type": "A request asks for nothing: it has neither exactly nor firstAvailable."
-    " State one of them.",
-    "dra/alternatives-off": "A request has alternatives (firstAvailable), and this Kubernetes has"
-    " them off (gate DRAPrioritizedList).",
-    "dra/no-source": "An entry of spec.resourceClaims names neither a claim nor a template, so the"
-    " pod is not queued. Name one.",
+    "placement/claim-missing": (
+        "The pod names a ResourceClaim that does not exist: it is not even queued for "
+        "scheduling. Create the claim, or correct spec.resourceClaims."
+    ),
+    "placement/claim-not-created": (
+        "The ResourceClaim that is to be made for the pod from a template does not exist yet, "
+        "so the pod is not queued. The controller makes it; if it stays so, look at the pod's "
+        "events for FailedResourceClaimCreation."
+    ),
+    "placement/template-missing": (
+        "The pod names a ResourceClaimTemplate that does not exist: its claim is never made "
+        "(FailedResourceClaimCreation), and the pod stays Pending. Create the template."
+    ),
+    "placement/claim-deleting": (
+        "The pod's ResourceClaim is being deleted. Wait until it is gone and created anew."
+    ),
+    "placement/claim-owner": (
+        "A ResourceClaim of the expected name was made for another pod. Delete it, so that the "
+        "controller can make the right one."
+    ),
+    "placement/claim-full": (
+        "The pod's ResourceClaim is used by 256 pods, as many as it may be. Give the next pods "
+        "a claim of their own."
+    ),
+    "placement/claim-unreadable": (
+        "The pod's ResourceClaim or template holds an amount that is no quantity, or is in a "
+        "version that is not served any more. Correct it."
+    ),
+    "placement/class-missing": (
+        "A request names a DeviceClass that does not exist. Correct the name, or install the "
+        "driver that brings the class."
+    ),
+    "placement/claim-no-request": (
+        "A request asks for nothing: it has neither exactly nor firstAvailable. State one of them."
+    ),
+    "placement/claim-alternatives-off": (
+        "A request has alternatives (firstAvailable), and this Kubernetes has them off (gate "
+        "DRAPrioritizedList). State one thing under exactly."
+    ),
+    "placement/claim-no-source": (
+        "An entry of spec.resourceClaims names neither a claim nor a template, so the pod is "
+        "not queued. Name one."
+    ),
 }
 CODES = frozenset(REASONS)
 
@@ -87,7 +107,9 @@ def of(cluster: Cluster, pod: Pod) -> PodClaims:
         try:
             found.append(normal.of_claim(raw))
         except QuantityError as problem:
-            refusal = _refusal("dra/claim-unreadable", f"claim {raw.name}: {problem}", raw.name)
+            refusal = _refusal(
+                "placement/claim-unreadable", f"claim {raw.name}: {problem}", raw.name
+            )
             return PodClaims(tuple(found), tuple(created), (refusal,))
     return PodClaims(tuple(found), tuple(created))
 
@@ -107,7 +129,7 @@ def _existing(
                 f'pod "{pod.namespace}/{pod.name}", spec.resourceClaim "{entry.name}": none of the'
                 " supported fields are set"
             )
-            return _refusal("dra/no-source", text, entry.name)
+            return _refusal("placement/claim-no-source", text, entry.name)
         statuses = pod.status.resourceClaimStatuses or ()
         status = next((one for one in statuses if one.get("name") == entry.name), None)
         if status is None:
@@ -115,7 +137,7 @@ def _existing(
                 return None
             text = f'pod "{pod.namespace}/{pod.name}": ResourceClaim not created yet'
             return _refusal(
-                "dra/claim-not-created", text, entry.name, until="the claim has been created"
+                "placement/claim-not-created", text, entry.name, until="the claim has been created"
             )
         written = status.get("resourceClaimName")
         if not isinstance(written, str):
@@ -126,12 +148,12 @@ def _existing(
         if not cluster.knows("ResourceClaim"):
             return _unknown(f"ResourceClaim {pod.namespace}/{name}", "resourceclaims")
         text = f'could not find ResourceClaim "{pod.namespace}/{name}"'
-        return _refusal("dra/claim-missing", text, name)
+        return _refusal("placement/claim-missing", text, name)
     if not normal.readable(raw):
-        return _refusal("dra/claim-unreadable", f"claim {name} is in {raw.apiVersion}", name)
+        return _refusal("placement/claim-unreadable", f"claim {name} is in {raw.apiVersion}", name)
     if raw.metadata.deletionTimestamp:
         return _refusal(
-            "dra/claim-deleting",
+            "placement/claim-deleting",
             f'resourceclaim "{name}" is being deleted',
             name,
             until="the claim is gone and made anew",
@@ -141,7 +163,7 @@ def _existing(
             f"ResourceClaim {raw.namespace}/{name} was not created for Pod"
             f" {pod.namespace}/{pod.name} (Pod is not owner)"
         )
-        return _refusal("dra/claim-owner", text, name)
+        return _refusal("placement/claim-owner", text, name)
     return raw
 
 
@@ -164,10 +186,10 @@ def _made(
                 f"ResourceClaimTemplate {pod.namespace}/{name}", "resourceclaimtemplates"
             )
         text = f'resourceclaimtemplate.resource.k8s.io "{name}" not found'
-        return _refusal("dra/template-missing", text, name)
+        return _refusal("placement/template-missing", text, name)
     if not normal.readable(template):
         text = f"template {name} is in {template.apiVersion}"
-        return _refusal("dra/claim-unreadable", text, name)
+        return _refusal("placement/claim-unreadable", text, name)
     base = f"{pod.name or (pod.metadata.generateName or 'pod').rstrip('-')}-{entry.name}"
     meta = template.spec.metadata
     owner = OwnerReference("v1", "Pod", pod.name, pod.metadata.uid or "", controller=True)
@@ -205,25 +227,27 @@ def against(
     if claim.allocation is not None:
         if len(users) >= dra.MAX_CONSUMERS and not any(uid and one.uid == uid for one in users):
             text = f"claim {claim} is reserved for {len(users)} pods, the most that it may be"
-            return _refusal("dra/claim-full", text, claim.name, until="another pod lets go of it")
+            return _refusal(
+                "placement/claim-full", text, claim.name, until="another pod lets go of it"
+            )
         return None
     for request in claim.requests:
         if not request.wants:
             text = f"resource claim {claim}, request {request.name}: unknown request type"
-            return _refusal("dra/no-request-type", text, claim.name)
+            return _refusal("placement/claim-no-request", text, claim.name)
         if request.first_available and not alternatives:
             text = (
                 f"resource claim {claim}, request {request.name}: has subrequests, but the"
                 " DRAPrioritizedList feature is disabled"
             )
-            return _refusal("dra/alternatives-off", text, claim.name)
+            return _refusal("placement/claim-alternatives-off", text, claim.name)
         for want in request.wants:
             if want.device_class not in classes:
                 text = (
                     f"request {request.full_name(want)}: device class {want.device_class} does not"
                     " exist"
                 )
-                return _refusal("dra/class-missing", text, want.device_class)
+                return _refusal("placement/class-missing", text, want.device_class)
     return None
 
 

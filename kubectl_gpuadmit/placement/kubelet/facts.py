@@ -161,7 +161,7 @@ def of_node(
 
 
 def _from_map(cluster: Cluster, info: NodeInfo, told: Told, found: NodeMap) -> Facts | Missing:
-    key = ("placement/kubelet", info.name)
+    key = ("kubelet gate", info.name)
     kept = cluster.static_memo.get(key)
     if kept is None or kept[0] is not info.node or kept[1] is not found or kept[2] != told:
         kept = (info.node, found, told, _build_from_map(info, told, found))

@@ -136,7 +136,7 @@ class PodGates:
 
     def judge(self, info: NodeInfo) -> Judged:
         """What the node's kubelet says with the pods that are on it now."""
-        kept = info.memo.get("placement/kubelet")
+        kept = info.memo.get("kubelet gate")
         if kept is not None and kept[0] is self:
             before: Judged = kept[1]
             return before
@@ -149,7 +149,7 @@ class PodGates:
             judged = _said(told, "unsure", missing=found)
         else:
             judged = self._answer(told, found)
-        info.memo["placement/kubelet"] = (self, judged)
+        info.memo["kubelet gate"] = (self, judged)
         return judged
 
     def _answer(self, told: Told, found: Facts) -> Judged:

@@ -1,5 +1,4 @@
-"""Carries out what the engine's rules change in a live object itself, and sends the Events that say
-why; decides nothing."""
+"""Carries out what rules change in a live object, and sends the Events that say why."""
 
 from __future__ import annotations
 
@@ -16,6 +15,8 @@ from kubectl_gpuadmit.errors import Unanswerable
 from kubectl_gpuadmit.verdict import ObjectEvent, Verdict
 
 COMPONENT = "gpu-admit"
+MANAGER = "kubectl-gpu-admit"
+JSON_PATCH = "application/json-patch+json"
 
 
 class Applied(Struct, frozen=True):
@@ -46,12 +47,8 @@ def apply(
     seen = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
     path = known.path(version, ref.namespace, ref.name)
     try:
-        connection.patch(
-            path,
-            msgspec.json.encode([seen, *verdict.object_patch]),
-            content="application/json-patch+json",
-            query={"fieldManager": "kubectl-gpu-admit"},
-        )
+        change = msgspec.json.encode([seen, *verdict.object_patch])
+        connection.patch(path, change, content=JSON_PATCH, query={"fieldManager": MANAGER})
     except HttpStatus as problem:
         raise _refused(connection, known, problem, verdict) from None
     sent = 0

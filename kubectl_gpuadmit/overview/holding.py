@@ -1,0 +1,145 @@
+"""Who has which GPU of a node: from the agent's map, from allocated claims, else by count alone.
+
+The kubelet's word (agent) comes first, then DRA's, which names devices; a pod on the node that
+neither knows is ``loose``: it has GPUs, and which ones nobody told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from kubectl_gpuadmit.cluster import Cluster, NodeInfo
+from kubectl_gpuadmit.devices.inventory import Inventory
+from kubectl_gpuadmit.kube import gpus
+from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.pods import is_terminal, requests
+from kubectl_gpuadmit.overview.model import Held
+from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.topology.model import NodeMap
+
+DRIVERS = ("gpu.nvidia.com",)
+"""DRA drivers whose devices are GPUs of the maps."""
+
+
+class Holding(Struct):
+    """Of one node."""
+
+    by_index: dict[int, list[Held]]
+    loose: list[Held]
+
+
+def holding(
+    cluster: Cluster,
+    info: NodeInfo,
+    found: NodeMap,
+    policy: Policy,
+    claimed: Mapping[str, tuple[tuple[str, Held], ...]],
+) -> Holding:
+    """``claimed``: of ``claimed_on``. Pods that have ended hold nothing."""
+    by_index: dict[int, list[Held]] = {}
+    pods = {(p.namespace, p.name): p for p in info.pods if not is_terminal(p)}
+    told: dict[tuple[str, str], int] = {}
+    for holder in found.holders or ():
+        pod = pods.get((holder.namespace, holder.pod))
+        if pod is None and holder.via != "process":
+            continue  # it has ended since the agent looked
+        profile = ""
+        if holder.mig is not None:
+            gpu = found.gpu(holder.gpu)
+            instances = gpu.mig if gpu is not None else ()
+            profile = next((m.profile for m in instances if m.uuid == holder.mig), "MIG")
+        held = Held(
+            holder.namespace,
+            holder.pod or f"process {holder.pid}",
+            class_of(pod, policy) if pod is not None else "",
+            holder.via,
+            holder.resource,
+            holder.container,
+            profile,
+        )
+        by_index.setdefault(holder.gpu, []).append(held)
+        told[holder.namespace, holder.pod] = told.get((holder.namespace, holder.pod), 0) + 1
+    by_key = {key: gpu.index for gpu in found.gpus for key in (gpu.uuid, gpu.pci_bus_id) if key}
+    for key, held in claimed.get(info.name, ()):
+        index = by_key.get(key)
+        if index is None:
+            continue
+        there = by_index.setdefault(index, [])
+        if not any((one.namespace, one.pod) == (held.namespace, held.pod) for one in there):
+            there.append(held)
+    loose = [
+        held
+        for pod in pods.values()
+        for held in _counted(pod, policy, told.get((pod.namespace, pod.name), 0))
+    ]
+    return Holding(by_index, loose)
+
+
+def _counted(pod: Pod, policy: Policy, told: int) -> Iterator[Held]:
+    """What the pod has from the device plugin beyond the ``told`` devices that are named."""
+    for name, amount in requests(pod).items():
+        meaning = gpus.means(name)
+        if not gpus.is_gpu(name, policy.gpu_patterns) or not meaning or not meaning.counts_devices:
+            continue
+        rest = amount - told
+        told = max(told - amount, 0)
+        if rest > 0:
+            yield Held(
+                pod.namespace,
+                pod.name,
+                class_of(pod, policy),
+                resource=name,
+                share=meaning.profile,
+                count=rest,
+            )
+
+
+def claimed_on(cluster: Cluster, policy: Policy) -> dict[str, tuple[tuple[str, Held], ...]]:
+    """Node -> (UUID or PCI address, who has it) for the devices that claims have been given."""
+    inventory = Inventory.of(cluster)
+    found: dict[str, list[tuple[str, Held]]] = {}
+    for id, holders in inventory.holders.items():
+        device = inventory.devices.get(id)
+        if device is None or id.driver not in DRIVERS or not device.slice.node_name:
+            continue
+        attributes = device.attributes
+        keys = [
+            value
+            for name in ("parentUUID", "uuid")
+            if isinstance(value := attributes.get(f"{id.driver}/{name}"), str)
+        ]
+        for claim, allotted in holders:
+            if allotted.admin_access or not keys:
+                continue
+            profile = attributes.get(f"{id.driver}/profile")
+            for namespace, pod in _consumers(cluster, claim.namespace, claim.reserved_for):
+                known = cluster.get("Pod", namespace, pod)
+                held = Held(
+                    namespace,
+                    pod,
+                    class_of(known, policy) if isinstance(known, Pod) else "",
+                    "dra",
+                    f"{claim.namespace}/{claim.name}",
+                    share=profile if isinstance(profile, str) else "",
+                )
+                found.setdefault(device.slice.node_name, []).append((keys[0], held))
+    return {node: tuple(held) for node, held in found.items()}
+
+
+def _consumers(cluster: Cluster, namespace: str, reserved: object) -> Iterator[tuple[str, str]]:
+    """Pods that the claim is reserved for; itself where there is none: it keeps the device."""
+    any_pod = False
+    for one in reserved if isinstance(reserved, tuple) else ():
+        if one.resource == "pods":
+            any_pod = True
+            yield namespace, one.name
+    if not any_pod:
+        yield namespace, "(claim without a pod)"
+
+
+def class_of(pod: Pod, policy: Policy) -> str:
+    """The workload class by the policy's signs; the owner's kind is a sign too."""
+    owner = next((o.kind for o in pod.metadata.ownerReferences or () if o.controller), "")
+    return policy.workload_class(pod, owner)

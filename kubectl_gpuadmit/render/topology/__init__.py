@@ -1,0 +1,1 @@
+"""``topo`` for a terminal, for programs, and as a page to look at."""
