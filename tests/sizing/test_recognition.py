@@ -69,7 +69,8 @@ def told(text: str, **more: Any) -> dict[str, Any]:
             """
             image: vllm/vllm-openai:v0.11.0
             args: [--model=Qwen/Qwen3-8B, -tp, "2", --max_model_len, 16k,
-                   --no-enable-prefix-caching, --gpu-memory-utilization, "0.92", --kv-cache-dtype, fp8, --max-num-seq, "64"]
+                   --no-enable-prefix-caching, --gpu-memory-utilization, "0.92",
+                   --kv-cache-dtype, fp8, --max-num-seq, "64"]
             """,
             {
                 "model": "Qwen/Qwen3-8B",
