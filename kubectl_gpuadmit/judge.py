@@ -16,6 +16,7 @@ from msgspec.json import encode
 
 from kubectl_gpuadmit import asking, occupants, templates
 from kubectl_gpuadmit.admission import chain
+from kubectl_gpuadmit.admission.native import told as native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.asking import Terms
 from kubectl_gpuadmit.cluster import Cluster
@@ -137,6 +138,10 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
     charged = state.ledger.admit_objects(namespace, _created(workload, state.cluster, running))
     findings += charged[0]
     unknowns += charged[1]
+    if native.present(state.cluster):
+        of_object = native.workload_findings(workload, state.cluster, kubernetes=terms.kubernetes)
+        findings += of_object[0]
+        unknowns += of_object[1]
     refused = any(_denies(f) for f in findings)
 
     groups: list[_Group] = []
@@ -197,6 +202,10 @@ def _judge_group(
     second = chain.validate(pod, cluster, owner=workload.ref.kind, kubernetes=terms.kubernetes)
     findings = [*changed.stored.findings, *second.findings]
     unknowns = [*changed.unknowns, *changed.stored.unknowns, *second.unknowns]
+    if native.present(cluster):
+        said = native.pod_findings(group, pod, cluster, kubernetes=terms.kubernetes)
+        findings += said[0]
+        unknowns += said[1]
     of_rules = [*changed.findings]
     ask = asking.about(workload, group, pod, terms, running)
     for rule in terms.of_stage("validate"):
@@ -338,6 +347,7 @@ def _mutated(
     """Asks the mutating rules one after another: each sees what those before it made of the pod."""
     stored = _stored(group.pod, cluster, terms)
     now = _Changed(workload, group, stored, [], [], [], [])
+    _ask_native(now, cluster, terms)
     for rule in terms.of_stage("mutate"):
         ask = asking.about(workload, now.group, now.stored.pod, terms, running)
         for found in asking.asked(rule, ask, cluster, terms):
@@ -351,6 +361,19 @@ def _mutated(
         if now.group is not ask.group:
             now.stored = _stored(now.group.pod, cluster, terms)
     return now
+
+
+def _ask_native(now: _Changed, cluster: Cluster, terms: Terms) -> None:
+    """MutatingAdmissionPolicies of the cluster: they come before every webhook."""
+    if not native.present(cluster):
+        return
+    told = native.pod_mutations(now.group, now.stored.pod, cluster, kubernetes=terms.kubernetes)
+    now.findings += told.findings
+    now.unknowns += told.unknowns
+    for mutation in told.mutations:
+        _change(now, mutation, terms)
+    if told.mutations:
+        now.stored = _stored(now.group.pod, cluster, terms)
 
 
 def _stored(pod: Pod, cluster: Cluster, terms: Terms) -> chain.Admitted:
@@ -431,6 +454,7 @@ def _place(
             decided_by=workload.queue,
             ttl_annotations=terms.policy.ttl_annotations,
             kubernetes=terms.kubernetes,
+            policy=terms.policy,
         )
     return place(
         cluster,
@@ -560,8 +584,7 @@ def _blockers(findings: tuple[Finding, ...]) -> tuple[str, ...]:
 
 
 def _places(found: Finding) -> bool:
-    """Of the scheduler, not of the API server: ``placement/``, and ``dra/`` of its filter."""
-    return found.rule == "placement" or found.reason.startswith("placement/")
+    return found.reason.startswith("placement/")
 
 
 def _unique_mutations(mutations: Iterable[Mutation]) -> tuple[Mutation, ...]:

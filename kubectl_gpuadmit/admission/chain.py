@@ -18,13 +18,13 @@ from kubectl_gpuadmit.admission import (
     limit_range,
     namespace,
     pod_security,
-    policies,
     priority,
     runtime_class,
     service_account,
     tolerations,
     validation,
     validation_resources,
+    webhooks,
 )
 from kubectl_gpuadmit.admission.refusal import Admitted
 from kubectl_gpuadmit.cluster import Cluster
@@ -99,4 +99,4 @@ def validate(
     secure, unsure = pod_security.check(pod, home, cluster, owner=owner, kubernetes=kubernetes)
     found += secure
     found += runtime_class.validate(pod, cluster)
-    return Admitted(pod, found, unsure + policies.configured(pod, home, cluster))
+    return Admitted(pod, found, unsure + webhooks.configured(pod, home, cluster))

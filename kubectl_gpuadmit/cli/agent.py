@@ -143,7 +143,7 @@ def _print_once(sources: Sources, settings: Settings, form: Output) -> int:
     """One look, printed as the object that would be written. Nothing is asked of a cluster."""
     import datetime as dt
 
-    from kubectl_gpuadmit.adapters.kube.node_maps import document
+    from kubectl_gpuadmit.kube.gpu_topology_object import document
     from kubectl_gpuadmit.kube.times import stamp
     from kubectl_gpuadmit.topology.observe import observe
     from kubectl_gpuadmit.topology.readings import Silent

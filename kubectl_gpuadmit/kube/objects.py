@@ -517,7 +517,7 @@ class RuntimeClass(KubeObject, frozen=True, gc=False, kw_only=True, tag="Runtime
 
 
 class ServiceAccount(KubeObject, frozen=True, gc=False, kw_only=True, tag="ServiceAccount"):
-    pass
+    automountServiceAccountToken: bool | None = None
 
 
 class ConfigMap(KubeObject, frozen=True, gc=False, kw_only=True, tag="ConfigMap"):

@@ -80,6 +80,13 @@ def choose(cycle: Cycle, gates: PodGates | None, heard: Heard | None) -> NodeInf
     return best or doubtful
 
 
+def heard_of(gates: PodGates, info: NodeInfo) -> Heard:
+    """What one kubelet says, for a pod that nobody but it has a choice about."""
+    heard = Heard()
+    _note(heard, info.name, gates.judge(info))
+    return heard
+
+
 def _note(heard: Heard, node: str, judged: Judged) -> None:
     match judged.says:
         case "refuses":
@@ -99,14 +106,15 @@ def amended(
     if not refused:
         return verdicts
     return tuple(
-        NodeVerdict(v.node, False, (_shortfall(refused[v.node]),))
+        NodeVerdict(v.node, False, (shortfall(refused[v.node]),))
         if v.fits and v.node in refused
         else v
         for v in verdicts
     )
 
 
-def _shortfall(judged: Judged) -> Shortfall:
+def shortfall(judged: Judged) -> Shortfall:
+    """The kubelet's refusal among what else a node has against the pod."""
     reason = judged.outcome.reason if judged.outcome else TOPOLOGY
     return Shortfall(
         filter=FILTER,
@@ -158,8 +166,8 @@ def risk(heard: Heard) -> Finding | None:
     )
 
 
-def refused(heard: Heard, *, placed: int, count: int) -> Finding:
-    """For a pod that finds nodes, and no kubelet that takes it."""
+def refused(heard: Heard, *, placed: int, count: int, named: bool = False) -> Finding:
+    """For a pod that finds nodes, and no kubelet that takes it; ``named``: it names its node."""
     names = sorted(
         heard.refused,
         key=lambda name: (heard.refused[name].never, _lack(heard.refused[name]), name),
@@ -168,13 +176,14 @@ def refused(heard: Heard, *, placed: int, count: int) -> Finding:
     which = f"pod {placed + 1} of {count}: " if count > 1 else ""
     never = all(judged.never for judged in heard.refused.values())
     even = ", even with nothing else on it" if never else ""
+    sends = "spec.nodeName names" if named else "the scheduler would send it to"
     return Finding(
         reason="placement/numa-refused",
-        detail=f"{which}the scheduler would send it to {_listed(names)}, {_whose(names)} kubelet"
+        detail=f"{which}{sends} {_listed(names)}, {_whose(names)} kubelet"
         f" would refuse it{even}: {_why(nearest)}",
         evidence=_evidence(names[0], nearest),
         permanent=never,
-        field="/spec/containers",
+        field="/spec/nodeName" if named else "/spec/containers",
         rule=RULE,
         fidelity=_fidelity(heard.refused.values()),
     )

@@ -14,7 +14,13 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices.maturity import rows
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.policy.load import Catalogue, Reading, no_reasons
-from kubectl_gpuadmit.policy.model import Policy, Pool, StaticMatch, StaticRule
+from kubectl_gpuadmit.policy.model import (
+    Policy,
+    Pool,
+    PoolKubelet,
+    StaticMatch,
+    StaticRule,
+)
 from kubectl_gpuadmit.policy.shape import Problem, escape
 
 
@@ -141,6 +147,8 @@ class _Doubts:
                         f"no node carries {_pairs(pool.nodeSelector)}",
                         _values(cluster, pool.nodeSelector),
                     )
+                if pool.kubelet is not None:
+                    self.kubelet(cluster, pool, pool.kubelet)
             for pointer, entry in self.entries():
                 self.static(cluster, pointer, entry)
         if cluster.knows("PriorityClass"):
@@ -160,6 +168,26 @@ class _Doubts:
                         "policy-priority-class-absent",
                         f"the cluster has no priority class {name}",
                     )
+
+    def kubelet(self, cluster: Cluster, pool: Pool, declared: PoolKubelet) -> None:
+        """A declaration that the pool's own nodes contradict: theirs counts."""
+        from kubectl_gpuadmit.topology import kubelets, maps
+
+        other: dict[tuple[str, str], list[str]] = {}
+        for name in _nodes(cluster, pool.nodeSelector):
+            found = maps.node_map(cluster, name, dt.datetime.min.replace(tzinfo=dt.UTC))
+            told = kubelets.told(cluster, name, found)
+            policy = told.kubelet.topology_policy if told is not None else None
+            if told is not None and policy and policy != declared.topologyManagerPolicy:
+                other.setdefault((policy, told.source), []).append(name)
+        for (policy, source), names in sorted(other.items()):
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            self.warn(
+                f"/pools/{escape(pool.name)}/kubelet/topologyManagerPolicy",
+                "policy-kubelet-differs",
+                f"{names[0]}{more} has {policy}, says {source}: that counts, not the declaration",
+                f"write {policy}, or leave the pool's kubelet out",
+            )
 
     def static(self, cluster: Cluster, pointer: str, entry: StaticRule) -> None:
         where = pointer if self.reading.list_name == "favorites" else f"{pointer}/mutate"

@@ -318,6 +318,8 @@ def rests_on(page: Page, report: Report) -> None:
     page.block(
         [("Rests on  ", BOLD)], f"{wording.source(report.source)} · {policy}", indent=10, style=DIM
     )  # fmt: skip
+    if report.topology:
+        page.block([("Topology  ", BOLD)], report.topology, indent=10, style=DIM)
     if report.unsearched:
         which = "last one" if report.unsearched == 1 else f"last {report.unsearched:,}"
         said = f"of what is refused or waits, the {which} got no search for remedies: explain it"

@@ -235,6 +235,8 @@ class _Walk:
 
     def object(self, item: Mapping[str, Any]) -> dict[str, Any]:
         kind = str(item.get("kind", ""))
+        if kind == "KubeletConfiguration":  # policies, CPU numbers, gates
+            return {**item, "metadata": self._field("metadata", item.get("metadata"), kind)}
         made: dict[str, Any] = {
             key: self._field(key, value, kind)
             for key, value in item.items()
@@ -257,8 +259,8 @@ class _Walk:
                 return self._value(value, key, kind)
             case "devices", list() if kind == "ResourceSlice":
                 return value
-            case _ if kind == "KubeletConfiguration" and key != "metadata":
-                return value
+            case "spec", dict() if kind == "GpuTopology":
+                return self._node_map(value)
             case "attributes" | "zones" | "topologyPolicies", list() if (
                 kind == "NodeResourceTopology"
             ):
@@ -276,6 +278,29 @@ class _Walk:
             case _ if key in _KEPT_FIELDS and not (key == "status" and isinstance(value, dict)):
                 return value
         return self._value(value, key, kind)
+
+    def _node_map(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """A node's map: hardware is nobody's name, who holds it is."""
+        made = dict(spec)
+        if isinstance(spec.get("holders"), list):
+            made["holders"] = [self._holder(one) for one in spec["holders"]]
+        kubelet = spec.get("kubelet")
+        if isinstance(kubelet, dict) and isinstance(kubelet.get("assignments"), list):
+            held = [self._holder(one) for one in kubelet["assignments"]]
+            made["kubelet"] = {**kubelet, "assignments": held}
+        if isinstance(spec.get("problems"), list):
+            made["problems"] = [self._rename(str(one)) for one in spec["problems"]]
+        return made
+
+    def _holder(self, one: Any) -> Any:
+        if not isinstance(one, dict):
+            return one
+        named = {"namespace", "pod", "container"} | (
+            {"resource"} if one.get("via") == "dra" else set()
+        )
+        return {
+            k: self._rename(v) if k in named and isinstance(v, str) else v for k, v in one.items()
+        }
 
     def _value(self, value: Any, key: str, kind: str) -> Any:
         match value:

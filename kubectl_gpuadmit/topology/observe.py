@@ -11,9 +11,7 @@ Rules of this module
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -473,25 +471,3 @@ def _same(old: int | None, new: int | None) -> int | None:
     if old is None or new is None or (old == 0) != (new == 0):
         return new
     return old if abs(old - new) < _DRIFT_MIB else new
-
-
-def plain(spec: GpuTopologySpec) -> dict[str, Any]:
-    """The spec as JSON data, without what reads the same when it is absent."""
-    found = _plain(spec)
-    assert isinstance(found, dict)
-    return found
-
-
-def _plain(held: Any) -> Any:
-    match held:
-        case Struct():
-            made: dict[str, Any] = {}
-            for field in msgspec.structs.fields(type(held)):
-                value = getattr(held, field.name)
-                if field.default is msgspec.NODEFAULT or value != field.default:
-                    made[field.encode_name] = _plain(value)
-            return made
-        case tuple() | list():
-            return [_plain(item) for item in held]
-        case _:
-            return held

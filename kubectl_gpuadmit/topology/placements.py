@@ -172,6 +172,21 @@ def groups(found: NodeMap, free: Collection[int], size: int) -> int | None:
     return None if wires is None else _packed(wires, _counts(wires, free), size, 0)
 
 
+def groups_left(
+    found: NodeMap, free: Collection[int], loose: int, size: int
+) -> tuple[int, int] | None:
+    """The same where ``loose`` of ``free`` are taken and nobody says which: at worst, at best."""
+    wires = wiring(found)
+    if wires is None:
+        return None
+    have = _counts(wires, free)
+    told = [
+        _packed(wires, tuple(h - t for h, t in zip(have, taken, strict=True)), size, 0)
+        for taken in _choices(have, min(loose, sum(have)))
+    ]
+    return min(told), max(told)
+
+
 def clean_placements(
     found: NodeMap, free: Collection[int], sizes: tuple[int, ...] = SIZES
 ) -> dict[int, int] | None:

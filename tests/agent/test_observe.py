@@ -19,7 +19,8 @@ from kubectl_gpuadmit.kube.gpu_topology import (
     ReportedNvlinks,
     ReportedXid,
 )
-from kubectl_gpuadmit.topology.observe import Look, Seen, changed, observe, plain
+from kubectl_gpuadmit.kube.gpu_topology_object import plain
+from kubectl_gpuadmit.topology.observe import Look, Seen, changed, observe
 from kubectl_gpuadmit.topology.readings import Driver, Grants, Kernel, PciPlace, Silent
 from tests.agent.node import Node, node_of
 from tests.fakes import machines

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kubectl_gpuadmit.kube.new_pods import NewPod
-from tests.differential import numa, ours
+from tests.differential import numa, ours, policies
 from tests.differential.vocabulary import Json
 
 QUESTIONS = {
@@ -21,6 +21,7 @@ QUESTIONS = {
     "podsecurity": ["podsecurity"],
     "dra": ["placement", "dra"],
     "cel": ["cel"],
+    "policies": ["policies"],
     "numa": ["numa"],
 }
 
@@ -300,7 +301,7 @@ def cel(case: Json, referee: Json) -> list[str]:
     unknown = 0
     expressions = case["pod"]["expressions"]
     for expression, theirs, own in zip(
-        expressions, referee["cel"], ours.selectors(case), strict=True
+        expressions, referee["cel"], ours.device_selectors(case), strict=True
     ):
         if "unknown" in own:
             unknown += 1
@@ -330,6 +331,7 @@ def _alike(answer: Json) -> Json:
 COMPARE = {
     "admission": admission,
     "cel": cel,
+    "policies": policies.differences,
     "placement": placement,
     "preemption": preemption,
     "replicas": replicas,
@@ -352,6 +354,7 @@ WELCOME: dict[str, Callable[[Json], float]] = {
     "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
     "dra": _feasible,
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),
+    "policies": lambda answer: bool(answer["policies"]["allowed"]),
     "cel": lambda answer: any(one["matches"] for one in answer["cel"]),
     "numa": numa.share_admitted,
 }

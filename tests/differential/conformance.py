@@ -26,6 +26,7 @@ from tests.differential import (
     ours,
     placement_cases,
     podsecurity_cases,
+    policy_cases,
 )
 from tests.differential.shrink import shrink
 from tests.differential.vocabulary import Json
@@ -42,6 +43,7 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "podsecurity": podsecurity_cases.case,
     "dra": dra_cases.case,
     "cel": cel_cases.case,
+    "policies": policy_cases.case,
     "numa": numa_cases.case,
 }
 

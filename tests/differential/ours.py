@@ -413,7 +413,7 @@ def podsecurity(case: Json) -> Json:
 # -- CEL selectors ---------------------------------------------------------------------------------
 
 
-def selectors(case: Json) -> list[Json]:
+def device_selectors(case: Json) -> list[Json]:
     """For each expression: refused, failed, or whether the device matches; ``unknown`` of ours."""
     asked = case["pod"]
     made = asked["device"]

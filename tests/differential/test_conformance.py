@@ -34,6 +34,7 @@ LEAST_WELCOME = {
     "podsecurity": 0.33,
     "dra": 0.33,
     "cel": 0.33,
+    "policies": 0.33,
     "numa": 0.33,
 }
 """Share of cases in which Kubernetes says yes: a generator of refusals alone proves little."""

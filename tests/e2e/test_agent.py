@@ -15,11 +15,12 @@ import msgspec
 import pytest
 
 from kubectl_gpuadmit.adapters.kube.connection import Access, connect
-from kubectl_gpuadmit.adapters.kube.node_maps import ConfigMaps, CustomObjects, document
+from kubectl_gpuadmit.adapters.kube.node_maps import ConfigMaps, CustomObjects
 from kubectl_gpuadmit.agent import manifests
 from kubectl_gpuadmit.errors import GpuAdmitError
 from kubectl_gpuadmit.kube import gpu_topology as wire
 from kubectl_gpuadmit.kube.gpu_topology import GpuTopologySpec, ReportedGpu
+from kubectl_gpuadmit.kube.gpu_topology_object import document
 from tests.agent.conftest import driver, h100, nvml_library, short  # noqa: F401  fixtures
 from tests.agent.node import Node
 from tests.controlplane.bed import ControlPlane

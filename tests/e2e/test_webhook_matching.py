@@ -10,7 +10,7 @@ import re
 from random import Random
 from typing import Any
 
-from kubectl_gpuadmit.admission import policies
+from kubectl_gpuadmit.admission import webhooks
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Namespace, Pod
 from tests.admission.objects import obj
@@ -122,7 +122,7 @@ def test_the_api_server_calls_the_webhooks_that_we_name(control_plane: ControlPl
             pod = decode(document)
             assert isinstance(pod, Pod)
             told = " ".join(
-                unknown.missing for unknown in policies.configured(pod, pod.namespace, cluster)
+                unknown.missing for unknown in webhooks.configured(pod, pod.namespace, cluster)
             )
             ours = {name for name in names if f" {name} " in told}
             assert ours == called(bed, document), document

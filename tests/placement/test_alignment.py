@@ -463,3 +463,34 @@ def read_kinds(text: str, by: Policy) -> set[str]:
 def test_kubelets_are_asked_about_several_devices_or_pinned_cpus(text: str, asked: bool) -> None:
     kinds = {need.kind for need in ALIGNMENT}
     assert (kinds <= read_kinds(text, Policy.default())) == asked
+
+
+# -- pods that no scheduler sends ------------------------------------------------------------------
+
+
+def test_a_pod_that_names_its_node_meets_the_same_gate() -> None:
+    text = manifest(4, more="  nodeName: inf-0\n")
+    made = verdict(text, *split(SINGLE))
+    (finding,) = placement_findings(made)
+    assert (made.placement, made.places, finding.field) == ("never", (), "/spec/nodeName")
+    assert finding.detail.startswith("spec.nodeName names inf-0, whose kubelet would refuse it: ")
+    assert verdict(manifest(2, more="  nodeName: inf-0\n"), *split(SINGLE)).placement == "fits"
+
+
+def test_a_daemon_set_is_placed_where_the_kubelets_take_it() -> None:
+    text = """\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: probe}
+spec:
+  selector: {matchLabels: {app: probe}}
+  template:
+    metadata: {labels: {app: probe}}
+    spec:
+      containers:
+      - {name: main, image: i, resources: {limits: {nvidia.com/gpu: 4}}}
+"""
+    made = verdict(text, *split(SINGLE), node("inf-1"), agent_map("inf-1", SINGLE))
+    (finding,) = placement_findings(made)
+    assert (made.placement, [p.node for p in made.places]) == ("waits", ["inf-1"])
+    assert "would send it to inf-0" in finding.detail

@@ -17,6 +17,7 @@ from kubectl_gpuadmit.policy import (
     Policy,
     PolicyException,
     Pool,
+    PoolKubelet,
     RequiredTaint,
     RuleConfig,
     StaticMatch,
@@ -57,6 +58,7 @@ def test_the_documented_policy_is_read_in_every_part() -> None:
                 "train",
                 {"gpu-partition": "train"},
                 (Toleration("dedicated", "Equal", "gpu", "NoSchedule"),),
+                PoolKubelet("single-numa-node", "pod", cpuManagerPolicy="static"),
             ),
         ),
         classes=(

@@ -15,11 +15,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from kubectl_gpuadmit.adapters.kube import kubelets, listing
+from kubectl_gpuadmit.adapters.kube import kubelets, listing, node_maps
 from kubectl_gpuadmit.adapters.kube.connection import Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices.isolation import ENABLED
 from kubectl_gpuadmit.errors import BadManifest, Unanswerable
 from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.objects import KubeObject
@@ -121,12 +122,25 @@ def read_cluster(
     return Facts(cluster, tuple(_absences(refused)))
 
 
+def isolated_namespaces(connection: Connection) -> frozenset[str]:
+    """Namespaces whose pods are given a claim (``isolate``); none where they may not be listed."""
+    path = BUILT_IN["Namespace"].path("v1")
+    try:
+        reply = connection.get(path, {"labelSelector": f"{ENABLED}=true"})
+    except HttpStatus:
+        return frozenset()
+    found, _ = decode_bulk(reply.body, "namespaces")
+    return frozenset(one.name for one in found if one.labels.get(ENABLED) == "true")
+
+
 def _read(connection: Connection, need: Need, homes: tuple[str, ...]) -> _Part:
     resource = BUILT_IN[need.kind]
     found: list[KubeObject] = []
     try:
         for namespace in need.namespaces if need.namespaces is not None else ("",):
             found += listing.objects(connection, resource, namespace=namespace, fields=need.fields)
+        if need.kind == "GpuTopology" and not found:
+            found = node_maps.in_config_maps(connection)
         return _Part(need, found)
     except HttpStatus as problem:
         if problem.status != 403:

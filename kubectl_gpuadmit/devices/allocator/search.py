@@ -17,10 +17,13 @@ from kubectl_gpuadmit.devices.allocator.constraints import Kept, lookup
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.shop import Item, Shop
-from kubectl_gpuadmit.devices.model import Claim, Class, Device, DeviceId, Request, Want
+from kubectl_gpuadmit.devices.model import Claim, Class, Device, Request, Want
 from kubectl_gpuadmit.devices.selection import CelError
 from kubectl_gpuadmit.kube.dra import MAX_RESULTS
 from kubectl_gpuadmit.kube.quantity import Quantity
+
+Key = tuple[str, str, str]
+"""Of a device: driver, pool, name."""
 
 _TOO_MANY = object()
 """The result would have more devices than a claim may hold: only other alternatives can help."""
@@ -66,8 +69,8 @@ class Search:
         self._constraints: list[list[Kept]] = []
         self._attributes: tuple[str, ...] = ()
         self._result: list[list[Chosen]] = [[] for _ in claims]
-        self._giving: dict[DeviceId, set[int]] = {}
-        self._giving_amounts: dict[DeviceId, dict[str, int]] = {}
+        self._giving: dict[Key, set[int]] = {}
+        self._giving_amounts: dict[Key, dict[str, int]] = {}
         self._consumed: dict[object, dict[tuple[str, str], int]] = {}
         self._pools: tuple[NodePool, ...] = ()
         self._items: list[Item] = []
@@ -237,9 +240,9 @@ class Search:
                     " search was not finished"
                 )
             if admin:
-                if claim in self._giving.get(item.id, ()):
+                if claim in self._giving.get(item.key, ()):
                     continue
-            elif self._in_use(item.id):
+            elif self._in_use(item.key):
                 continue
             if not self._selectable(named, ask, item):
                 continue
@@ -268,14 +271,14 @@ class Search:
         want, named = ask.want, self._claims[claim]
         admin = bool(want.admin_access)
         shareable = item.shareable
-        if not shareable and admin and claim in self._giving.get(item.id, ()):
+        if not shareable and admin and claim in self._giving.get(item.key, ()):
             return None
-        if not admin and self._in_use(item.id):
+        if not admin and self._in_use(item.key):
             return None
         if not self._features.partitionable_devices and item.device.consumes:
             return None
         counted = bool(item.device.raw.consumesCounters) and not (
-            shareable and self._share_in_use(item.id)
+            shareable and self._share_in_use(item.key)
         )
         if counted and not self._count(item):
             return None
@@ -292,8 +295,8 @@ class Search:
                 self._uncount(item, counted)
                 if must:
                     raise Fatal(
-                        f"claim {named}, request {want.name}: cannot add device {item.id} because"
-                        " a claim constraint would not be satisfied"
+                        f"claim {named}, request {want.name}: cannot add device"
+                        f" {item.device.id} because a claim constraint would not be satisfied"
                     )
                 return None
             joined.append(kept)
@@ -311,12 +314,12 @@ class Search:
             share = capacity.consumed(
                 item.capacities, want.capacity, fractional=self._features.fractional_range
             )
-            existed = item.id in self._giving_amounts
-            held = self._giving_amounts.setdefault(item.id, {})
+            existed = item.key in self._giving_amounts
+            held = self._giving_amounts.setdefault(item.key, {})
             for name, amount in share.items():
                 held[name] = held.get(name, 0) + amount.nano
         else:
-            self._giving.setdefault(item.id, set()).add(claim)
+            self._giving.setdefault(item.key, set()).add(claim)
         self._result[claim].append(Chosen(ask.request.full_name(want), want, item, share))
         return _Undo(item, counted, joined, share, existed)
 
@@ -324,13 +327,13 @@ class Search:
         item = undo.item
         self._result[claim].pop()
         if undo.share is None:
-            self._giving[item.id].discard(claim)
+            self._giving[item.key].discard(claim)
         else:
-            held = self._giving_amounts[item.id]
+            held = self._giving_amounts[item.key]
             for name, amount in undo.share.items():
                 held[name] -= amount.nano
             if not undo.existed:
-                del self._giving_amounts[item.id]
+                del self._giving_amounts[item.key]
         for kept in reversed(undo.joined):
             kept.remove()
         self._uncount(item, undo.counted)
@@ -364,7 +367,7 @@ class Search:
                     if error.compiling:
                         text = f"{whose}: selector #{number}: CEL compile error: {error}"
                     else:
-                        on = f" on device {item.id}" if self._features.names_device else ""
+                        on = f" on device {item.device.id}" if self._features.names_device else ""
                         text = f"{whose}: selector #{number}{on}: CEL runtime error: {error}"
                     raise Fatal(text) from None
         return True
@@ -381,21 +384,23 @@ class Search:
                 fractional=self._features.fractional_range,
             )
         except capacity.NotRepresentable as problem:
-            raise Fatal(f"{where}: checking capacity for device {item.id}: {problem}") from None
+            raise Fatal(
+                f"{where}: checking capacity for device {item.device.id}: {problem}"
+            ) from None
 
     def _amounts(self, item: Item) -> dict[str, int]:
-        held = self._shop.state.amounts.get(item.id)
-        giving = self._giving_amounts.get(item.id)
+        held = self._shop.state.amounts.get(item.key)
+        giving = self._giving_amounts.get(item.key)
         if not held or not giving:
             return held or giving or {}
         return {
             name: held.get(name, 0) + giving.get(name, 0) for name in held.keys() | giving.keys()
         }
 
-    def _in_use(self, id: DeviceId) -> bool:
+    def _in_use(self, id: Key) -> bool:
         return id in self._shop.state.taken or bool(self._giving.get(id))
 
-    def _share_in_use(self, id: DeviceId) -> bool:
+    def _share_in_use(self, id: Key) -> bool:
         return id in self._shop.state.shared or id in self._giving_amounts
 
     def _count(self, item: Item) -> bool:
@@ -433,8 +438,8 @@ class Search:
             or failed.pool is not item.pool
             or failed.device.taints != item.device.taints
             or failed.device.raw.capacity != item.device.raw.capacity
-            or (failed.id in self._shop.state.taken) != (item.id in self._shop.state.taken)
-            or (self._giving.get(failed.id) or set()) != (self._giving.get(item.id) or set())
+            or (failed.key in self._shop.state.taken) != (item.key in self._shop.state.taken)
+            or (self._giving.get(failed.key) or set()) != (self._giving.get(item.key) or set())
         ):
             return False
         for name in self._attributes:

@@ -162,6 +162,8 @@ class Gate:
         except AllocationFailed as failed:
             return _failed(failed, "")
         for container in pod.containers:
+            if not any(n and name in self.machine.devices for name, n in container.limits.items()):
+                continue
             try:
                 self.devices.allocate(pod, container, affinity[0])
             except AllocationFailed as failed:

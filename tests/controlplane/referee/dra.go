@@ -140,7 +140,7 @@ func sayDevice(result resourcev1.DeviceRequestAllocationResult) deviceAnswer {
 }
 
 // taken names every device that is allocated as a whole.
-func taken(manager fwk.SharedDRAManager) (map[string]bool, error) {
+func taken(manager draManager) (map[string]bool, error) {
 	devices, err := manager.ResourceClaims().ListAllAllocatedDevices()
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type (
 	filterPlugin    = framework.FilterPlugin
 	handle          = framework.Handle
 	nominatingInfo  = framework.NominatingInfo
+	draManager      = framework.SharedDRAManager
 )
 
 // immortal makes the set of namespaces that may not be deleted.
@@ -46,7 +47,7 @@ func podSecurityChecks(*securityapi.Version) (policy.Evaluator, error) {
 }
 
 // pendingAllocation: 1.34 does not tell what Reserve has given to a claim.
-func pendingAllocation(framework.SharedDRAManager, types.UID) *resourcev1.AllocationResult {
+func pendingAllocation(draManager, types.UID) *resourcev1.AllocationResult {
 	return nil
 }
 

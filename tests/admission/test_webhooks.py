@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_gpuadmit.admission import policies
+from kubectl_gpuadmit.admission import webhooks
 from kubectl_gpuadmit.kube.objects import KubeObject
 from tests.admission.objects import cluster, obj, pod
 
@@ -25,7 +25,7 @@ def webhook(**fields: Any) -> KubeObject:
 
 
 def missing(*objects: KubeObject, **spec: Any) -> list[str]:
-    found = policies.configured(pod(**spec), "team-a", cluster(*objects))
+    found = webhooks.configured(pod(**spec), "team-a", cluster(*objects))
     return [unknown.missing for unknown in found]
 
 
@@ -85,7 +85,7 @@ def test_a_webhook_is_named_where_rules_and_selectors_match(
 
 def test_a_namespace_whose_labels_are_not_known_may_match() -> None:
     hook = webhook(namespaceSelector={"matchLabels": {"team": "a"}})
-    found = policies.configured(pod(), "elsewhere", cluster(hook))
+    found = webhooks.configured(pod(), "elsewhere", cluster(hook))
     assert [unknown.missing for unknown in found] == TOLD
 
 
@@ -102,12 +102,12 @@ def test_a_namespace_whose_labels_are_not_known_may_match() -> None:
 )
 def test_of_a_namespace_that_is_not_known_its_name_is(terms: list[Any], told: list[str]) -> None:
     hook = webhook(namespaceSelector={"matchExpressions": terms})
-    found = policies.configured(pod(), "elsewhere", cluster(hook))
+    found = webhooks.configured(pod(), "elsewhere", cluster(hook))
     assert [unknown.missing for unknown in found] == told
 
 
 def test_no_namespace_is_left_out_by_itself() -> None:
-    found = policies.configured(pod(), "kube-system", cluster(webhook()))
+    found = webhooks.configured(pod(), "kube-system", cluster(webhook()))
     assert [unknown.missing for unknown in found] == TOLD
 
 
@@ -197,7 +197,7 @@ def test_a_policy_and_a_binding_match_by_the_same_rules(
     [(["Deny"], "warn"), (["Deny", "Audit"], "warn"), (["Warn"], "audit"), (["Audit"], "audit")],
 )
 def test_a_binding_that_does_not_deny_changes_no_verdict(actions: list[str], level: str) -> None:
-    found = policies.configured(
+    found = webhooks.configured(
         pod(), "team-a", cluster(policy(), binding(validationActions=actions))
     )
     assert [unknown.level for unknown in found] == [level]

@@ -1,9 +1,8 @@
-"""Admission configured inside the cluster and not evaluated here: said to be unknown, by name.
+"""Admission webhooks of the cluster, which nobody can ask from here: said to be unknown, by name.
 
-Admission policies (CEL) and webhooks. One is named only where its rules and selectors match the
-pod as the API server would match them; match conditions, expressions and parameters are not
-evaluated. No namespace is left out by itself, kube-system neither: only selectors do that. A policy
-without a binding has no effect.
+One is named only where its rules and selectors match the pod as the API server would match them;
+match conditions are not evaluated. No namespace is left out by itself, kube-system neither: only
+selectors do that. Admission policies (CEL) are evaluated by ``admission.native``.
 
 ``matchPolicy`` changes nothing for pods: they are served as core/v1 alone, so that there is no
 equivalent version by which a rule could match.
@@ -23,18 +22,17 @@ from kubectl_gpuadmit.admission.refusal import stored_name
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Generic, LabelSelector, Pod
 from kubectl_gpuadmit.kube.selectors import label_selector
-from kubectl_gpuadmit.verdict import Level, Unknown
+from kubectl_gpuadmit.verdict import Unknown
 
 _WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_POLICIES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _HINT = "kubectl apply --dry-run=server -f …"
 
 
 def configured(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Unknown, ...]:
-    """One Unknown for each webhook and bound policy that would be asked about this new pod."""
+    """One Unknown for each webhook that would be asked about this new pod."""
     request = _Request(pod, namespace, cluster)
-    return (*_webhooks(request, cluster), *_admission_policies(request, cluster))
+    return tuple(_webhooks(request, cluster))
 
 
 def _webhooks(request: _Request, cluster: Cluster) -> Iterator[Unknown]:
@@ -51,41 +49,6 @@ def _webhooks(request: _Request, cluster: Cluster) -> Iterator[Unknown]:
                         f" (failurePolicy {fails}{_conditions(hook)})",
                         hint=_HINT,
                     )
-
-
-def _admission_policies(request: _Request, cluster: Cluster) -> Iterator[Unknown]:
-    for kind in _POLICIES:
-        bindings = [
-            (binding.name, spec)
-            for binding in _sorted(cluster, f"{kind}Binding")
-            if isinstance(spec := binding.document.get("spec"), dict)
-        ]
-        for obj in _sorted(cluster, kind):
-            spec = obj.document.get("spec") or {}
-            if not request.constrained_by(spec.get("matchConstraints")):
-                continue
-            for name, bound in bindings:
-                if bound.get("policyName") != obj.name:
-                    continue
-                if bound.get("matchResources") and not request.constrained_by(
-                    bound["matchResources"]
-                ):
-                    continue
-                actions = [str(action) for action in bound.get("validationActions") or []]
-                fails = spec.get("failurePolicy") or "Fail"
-                yield Unknown(
-                    rule="admission/policy",
-                    missing=f"what {kind} {obj.name} would say: bound by {name}"
-                    f" ({', '.join(actions) or 'Mutate'}, failurePolicy {fails}"
-                    f"{_conditions(spec)})",
-                    level=_level(kind, actions),
-                    hint=_HINT,
-                )
-
-
-def _level(kind: str, actions: list[str]) -> Level:
-    """Warnings and audit entries change no verdict."""
-    return "warn" if "Deny" in actions or kind.startswith("Mutating") else "audit"
 
 
 def _conditions(spec: dict[str, Any]) -> str:
@@ -115,13 +78,6 @@ class _Request:
         self._name = stored_name(pod)
         self._namespace_labels = {**(found.labels if found else {}), _NAME_LABEL: namespace}
         self._namespace_known = found is not None
-
-    def constrained_by(self, constraints: Any) -> bool:
-        """``matchConstraints`` or ``matchResources``. No resource rules: every resource."""
-        spec = constraints if isinstance(constraints, dict) else {}
-        if not self.selected_by(spec) or self.matches(spec.get("excludeResourceRules")):
-            return False
-        return not spec.get("resourceRules") or self.matches(spec["resourceRules"])
 
     def selected_by(self, spec: dict[str, Any]) -> bool:
         """By namespaceSelector and objectSelector. What cannot be known or read may match."""

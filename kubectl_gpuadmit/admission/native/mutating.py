@@ -1,0 +1,190 @@
+"""What the MutatingAdmissionPolicies of the cluster make of a new object.
+
+All policies are asked in order. Where one had an effect, those with reinvocationPolicy IfNeeded are
+asked once more.
+
+Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/policy/mutating/dispatcher.go,
+reinvocationcontext.go; policy/generic/policy_dispatcher.go.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from msgspec import Struct, structs
+
+from kubectl_gpuadmit.admission.native import bound as bindings
+from kubectl_gpuadmit.admission.native import json_patch, merge, pod_defaults
+from kubectl_gpuadmit.admission.native.bound import Bound
+from kubectl_gpuadmit.admission.native.expressions import A_PATCH, AN_OBJECT, of_policy
+from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
+from kubectl_gpuadmit.admission.native.typed import table, typed
+from kubectl_gpuadmit.admission.native.validating import applies, variables
+from kubectl_gpuadmit.cel.values import Fail, Unsure
+from kubectl_gpuadmit.cluster import Cluster
+
+Json = dict[str, Any]
+
+KIND = "MutatingAdmissionPolicy"
+
+
+class Change(Struct, frozen=True):
+    """One policy changed the object."""
+
+    bound: Bound
+    before: Json
+    after: Json
+
+
+class Trouble(Struct, frozen=True):
+    """A policy failed, or what it would do cannot be told."""
+
+    bound: Bound
+    message: str
+    unknown: bool
+
+    @property
+    def text(self) -> str:
+        """The refusal as the API server words it: without the object in front."""
+        return (
+            f"policy '{self.bound.policy}' with binding '{self.bound.binding}' denied request:"
+            f" {self.message}"
+        )
+
+
+class Mutated(Struct):
+    """The object after all policies."""
+
+    object: Json
+    changes: list[Change]
+    troubles: list[Trouble]
+
+
+class _Call(Struct):
+    bound: Bound
+    param: Any
+    number: int
+    """Of the parameter among those of its binding."""
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.bound.policy, self.bound.binding, self.number
+
+
+def mutated(request: Request, cluster: Cluster, *, version: int) -> Mutated:
+    """Asks all policies about the request; those that want it once more where one had an effect."""
+    run = _Run(request, cluster, version)
+    invoked = {call.key for call in run.calls() if run.invoke(call)}
+    refused = any(not one.unknown for one in run.result.troubles)
+    if run.patched and not refused:
+        for call in run.calls():
+            again = call.bound.spec.get("reinvocationPolicy") == "IfNeeded"
+            run.invoke(call, conditions_only=not (again and call.key in invoked))
+    return run.result
+
+
+class _Run:
+    def __init__(self, request: Request, cluster: Cluster, version: int) -> None:
+        self._request, self._cluster, self._version = request, cluster, version
+        self.result = Mutated(request.object, [], [])
+        self.patched = False
+
+    def calls(self) -> list[_Call]:
+        """Policy × binding × parameter, as far as they match and the parameters are known."""
+        found: list[_Call] = []
+        now = structs.replace(self._request, labels=self._labels())
+        for one in bindings.bound(KIND, now, self._cluster):
+            if not one.sure:
+                self._trouble(one, f"the labels of namespace {self._request.namespace}", True)
+                continue
+            try:
+                chosen = bindings.params(one, self._request, self._cluster)
+            except Unsure as problem:
+                self._trouble(one, str(problem), True)
+                continue
+            except Fail as problem:
+                if one.fails:
+                    self._trouble(one, f"failed to configure binding: {problem}", False)
+                continue
+            found += [_Call(one, param, number) for number, param in enumerate(chosen)]
+        return found
+
+    def _trouble(self, one: Bound, message: str, unknown: bool) -> None:
+        self.result.troubles.append(Trouble(one, message, unknown))
+
+    def invoke(self, call: _Call, *, conditions_only: bool = False) -> bool:
+        """Whether the match conditions hold, so that the mutations were tried.
+
+        In the second round the conditions of all policies are evaluated, whoever is called again.
+        """
+        one = call.bound
+        now = structs.replace(self._request, object=self.result.object)
+        known = of_policy(one.spec, self._version)
+        try:
+            if not applies(one, call.param, now, known):
+                return False
+        except Unsure as problem:
+            self._trouble(one, f"whether its match conditions hold: {problem}", True)
+            return False
+        except Fail as problem:
+            self._trouble(one, str(problem), False)
+            return False
+        if conditions_only:
+            return False
+        before = self.result.object
+        for mutation in one.spec.get("mutations") or ():
+            if not isinstance(mutation, dict):
+                continue
+            try:
+                self.result.object = self._applied(mutation, call)
+                self.patched = True
+            except Unsure as problem:
+                self._trouble(one, str(problem), True)
+            except Fail as problem:
+                if one.fails:
+                    self._trouble(one, str(problem), False)
+        if self.result.object != before:
+            self.result.changes.append(Change(one, before, self.result.object))
+        return True
+
+    def _labels(self) -> dict[str, str]:
+        labels = (self.result.object.get("metadata") or {}).get("labels")
+        return labels if isinstance(labels, dict) else {}
+
+    def _applied(self, mutation: Json, call: _Call) -> Json:
+        one, document = call.bound, self.result.object
+        namespace = (
+            namespace_variable(self._request.namespace, self._cluster)
+            if self._request.namespace
+            else None
+        )
+        now = structs.replace(self._request, object=document)
+        known = of_policy(one.spec, self._version)
+        activation = known.activation(variables(one, call.param, now, namespace))
+        name = type_name(self._request)
+        if mutation.get("patchType") == "JSONPatch":
+            text = str((mutation.get("jsonPatch") or {}).get("expression", ""))
+            value = known.evaluate(text, A_PATCH, activation, patches=True)
+            try:
+                after = json_patch.patched(document, merge.operations(value))
+            except json_patch.TestFailed:
+                return document
+            if name in table().types:
+                after = typed(after, name) | {
+                    key: document[key] for key in ("apiVersion", "kind") if key in document
+                }
+        else:
+            text = str((mutation.get("applyConfiguration") or {}).get("expression", ""))
+            value = known.evaluate(text, AN_OBJECT, activation, patches=True)
+            merge.check_names(value)
+            after = merge.applied(document, merge.plain(value), name)
+        if name == "v1.Pod":
+            after = copy.deepcopy(after)
+            pod_defaults.fill(after)
+        return after
+
+
+def type_name(request: Request) -> str:
+    """The Go type of the object: ``v1.Pod``, ``apps.Deployment``."""
+    return f"{request.group or 'v1'}.{request.kind}"

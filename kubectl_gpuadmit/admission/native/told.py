@@ -1,0 +1,220 @@
+"""Turns what policies say into findings, changes and unknowns; asks for pods and workload objects.
+
+A refusal carries the API server's own words as its last piece of evidence. What is only audited or
+warned of is a finding of that level.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, structs
+
+from kubectl_gpuadmit.admission.native import bound, mutating, request, validating, workloads
+from kubectl_gpuadmit.admission.native.bound import Bound
+from kubectl_gpuadmit.admission.native.request import Request
+from kubectl_gpuadmit.admission.native.validating import Said
+from kubectl_gpuadmit.admission.refusal import forbidden, refusal, stored_name
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.versions import version
+from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
+from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Mutation, Unknown
+
+Json = dict[str, Any]
+
+REASONS = {
+    "admission-policy/denied": "A ValidatingAdmissionPolicy of the cluster refuses the object,"
+    " warns of it or records it, as its binding says.",
+    "admission-policy/failed": "The API server cannot evaluate an admission policy of the cluster"
+    " for this object, and failurePolicy Fail refuses it.",
+}
+
+_HINT = "kubectl apply --dry-run=server -f …"
+_TOKEN = "kube-api-access-xxxxx"
+
+
+class Policies(Struct):
+    """What the policies make of one pod: changes to the template, findings, unknowns."""
+
+    mutations: list[Mutation]
+    findings: list[Finding]
+    unknowns: list[Unknown]
+
+
+def present(cluster: Cluster) -> bool:
+    """Whether there is anything to ask."""
+    return bound.present(cluster)
+
+
+def pod_mutations(group: PodGroup, pod: Pod, cluster: Cluster, *, kubernetes: str) -> Policies:
+    """What MutatingAdmissionPolicies change. ``pod`` is the group's after the built-in plugins."""
+    raw = request.new_pod(group.template, group.pod, pod, cluster)
+    result = mutating.mutated(request.of_pod(raw, pod), cluster, version=version(kubernetes)[1])
+    told = Policies([], [], [])
+    for trouble in result.troubles:
+        if trouble.unknown:
+            told.unknowns.append(_unknown(trouble.bound, mutating.KIND, trouble.message, "warn"))
+        else:
+            one, said = trouble.bound, trouble.message
+            told.findings.append(_failed(one, mutating.KIND, said, trouble.text))
+    template = group.template
+    for change in result.changes:
+        ops = _operations(template, _bare(change.before), _bare(change.after))
+        if ops:
+            one = change.bound
+            summary = f"{mutating.KIND} {one.policy} (binding {one.binding})"
+            told.mutations.append(Mutation(ops=tuple(ops), summary=summary))
+    return told
+
+
+def pod_findings(
+    group: PodGroup, pod: Pod, cluster: Cluster, *, kubernetes: str
+) -> tuple[list[Finding], list[Unknown]]:
+    """What ValidatingAdmissionPolicies say of the pod as it would be stored."""
+    raw = request.stored(request.new_pod(group.template, group.pod, pod, cluster))
+    return _said(request.of_pod(raw, pod), stored_name(pod), cluster, kubernetes)
+
+
+def workload_findings(
+    workload: Workload, cluster: Cluster, *, kubernetes: str
+) -> tuple[list[Finding], list[Unknown]]:
+    """What policies say of the workload's own object. A pod is asked about as a pod alone."""
+    if workload.ref.kind == "Pod":
+        return [], []
+    asked = workloads.request(workload)
+    found, unsure = _said(asked, workload.ref.name, cluster, kubernetes)
+    for one in bound.bound(mutating.KIND, asked, cluster):
+        what = f"what it makes of the {workload.ref.kind} itself: only changes of pods are followed"
+        unsure.append(_unknown(one, mutating.KIND, what, "warn"))
+    return found, unsure
+
+
+def _said(
+    asked: Request, name: str, cluster: Cluster, kubernetes: str
+) -> tuple[list[Finding], list[Unknown]]:
+    found: list[Finding] = []
+    unsure: list[Unknown] = []
+    for said in validating.asked(asked, cluster, version=version(kubernetes)[1]):
+        level = _level(said.actions)
+        if said.outcome == "unknown":
+            unsure.append(_unknown(said.bound, validating.KIND, said.message, level))
+        else:
+            found.append(_finding(said, asked, name, level))
+    return found, unsure
+
+
+def _level(actions: tuple[str, ...]) -> Level:
+    if "Deny" in actions:
+        return "deny"
+    return "warn" if "Warn" in actions else "audit"
+
+
+def _finding(said: Said, asked: Request, name: str, level: Level) -> Finding:
+    one = said.bound
+    by = f"{validating.KIND} {one.policy} (binding {one.binding})"
+    verb = {"deny": "refuses", "warn": "warns", "audit": "records"}[level]
+    text = forbidden(name, said.text, asked.qualified)
+    if level == "warn":
+        text = (
+            f"Validation failed for {validating.KIND} '{one.policy}' with binding"
+            f" '{one.binding}': {said.message}"
+        )
+    if said.outcome == "failed":
+        return structs.replace(_failed(one, validating.KIND, said.message, text), level=level)
+    checks = one.spec.get("validations") or ()
+    expression = " ".join(str(checks[said.index].get("expression", "")).split())
+    found = refusal(
+        "admission-policy/denied",
+        f"{by} {verb}: {said.message}",
+        text,
+        evidence=(
+            Evidence(
+                f"{validating.KIND} {one.policy}",
+                f"spec.validations[{said.index}]",
+                "false",
+                expression,
+            ),
+        ),
+    )
+    return structs.replace(found, level=level)
+
+
+def _failed(one: Bound, kind: str, message: str, text: str) -> Finding:
+    return refusal(
+        "admission-policy/failed",
+        f"{kind} {one.policy} (binding {one.binding}) fails, and failurePolicy is Fail: {message}",
+        text,
+        evidence=(Evidence(f"{kind} {one.policy}", "spec.failurePolicy", "Fail", None),),
+    )
+
+
+def _unknown(one: Bound, kind: str, what: str, level: Level) -> Unknown:
+    return Unknown(
+        rule="admission/policy",
+        missing=f"what {kind} {one.policy} (binding {one.binding}) would say: {what}",
+        level="warn" if level == "deny" else level,
+        hint=_HINT,
+    )
+
+
+# -- changes of a pod as changes of its template ---------------------------------------------------
+
+
+def _bare(pod: Json) -> Json:
+    """What a template can hold, without the token that the API server mounts."""
+    metadata = pod.get("metadata") or {}
+    spec = {**pod["spec"]}
+    spec["volumes"] = [v for v in spec.get("volumes") or () if v.get("name") != _TOKEN]
+    for kind in ("initContainers", "containers"):
+        if kind in spec:
+            spec[kind] = [_without_token(one) for one in spec[kind]]
+    return {
+        "metadata": {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)},
+        "spec": {key: one for key, one in spec.items() if one != []},
+    }
+
+
+def _without_token(container: Json) -> Json:
+    mounts = [m for m in container.get("volumeMounts") or () if m.get("name") != _TOKEN]
+    bare = {key: one for key, one in container.items() if key != "volumeMounts"}
+    return {**bare, "volumeMounts": mounts} if mounts else bare
+
+
+def _operations(template: Any, before: Any, after: Any, path: str = "") -> list[Json]:
+    """RFC 6902 operations that bring a change of the defaulted pod into the template."""
+    ops: list[Json] = []
+    holder = template if isinstance(template, dict) else {}
+    for key in [*before, *(key for key in after if key not in before)]:
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        here = f"{path}/{_escaped(key)}"
+        written = holder.get(key)
+        if new is None:
+            if key in holder:
+                ops.append({"op": "remove", "path": here})
+        elif isinstance(new, dict) and isinstance(written, dict):
+            ops += _operations(written, old if isinstance(old, dict) else {}, new, here)
+        elif isinstance(new, list) and isinstance(written, list) and isinstance(old, list):
+            ops += _list_operations(written, old, new, here)
+        else:
+            ops.append({"op": "replace" if key in holder else "add", "path": here, "value": new})
+    return ops
+
+
+def _list_operations(written: list[Any], old: list[Any], new: list[Any], path: str) -> list[Json]:
+    pairs = list(zip(written, old, new, strict=False))
+    if not len(written) == len(old) <= len(new) or not all(
+        isinstance(part, dict) for pair in pairs for part in pair
+    ):
+        return [{"op": "replace", "path": path, "value": new}]
+    ops: list[Json] = []
+    for place, (here, was, now) in enumerate(pairs):
+        ops += _operations(here, was, now, f"{path}/{place}")
+    ops += [{"op": "add", "path": f"{path}/-", "value": one} for one in new[len(old) :]]
+    return ops
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
