@@ -265,7 +265,8 @@ def apply(obj: KubeObject, state: State) -> tuple[tuple[Finding, ...], tuple[Unk
         findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
     charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
     if not findings and not charged:
-        state.cluster.apply(obj)
+        # who else holds devices is not known from the claims that the run brings along
+        state.cluster.apply(obj, makes_known=obj.kind != "ResourceClaim")
     return (*findings, *charged), unknowns
 
 

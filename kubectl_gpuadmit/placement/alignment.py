@@ -126,12 +126,11 @@ def shortfall(judged: Judged) -> Shortfall:
 
 
 def _free(judged: Judged) -> str:
-    """``free nvidia.com/gpu on NUMA node 0: 2, 1: 2; cpu 0: 30, 1: 12``."""
+    """``free by NUMA node: nvidia.com/gpu 2 + 2, cpu 30 + 12``."""
     parts = [
-        f"{name} {', '.join(f'{zone}: {count}' for zone, count in counts)}"
-        for name, counts in judged.free
+        f"{name} {' + '.join(str(count) for _, count in counts)}" for name, counts in judged.free
     ]
-    return f"free by NUMA node: {'; '.join(parts)}" if parts else ""
+    return f"free by NUMA node: {', '.join(parts)}" if parts else ""
 
 
 # -- sentences -------------------------------------------------------------------------------------
@@ -180,7 +179,7 @@ def refused(heard: Heard, *, placed: int, count: int, named: bool = False) -> Fi
     return Finding(
         reason="placement/numa-refused",
         detail=f"{which}{sends} {_listed(names)}, {_whose(names)} kubelet"
-        f" would refuse it{even}: {_why(nearest)}",
+        f" would refuse it{even}: {_why(nearest)}; every pod that is sent there stays Failed",
         evidence=_evidence(names[0], nearest),
         permanent=never,
         field="/spec/nodeName" if named else "/spec/containers",
@@ -195,14 +194,15 @@ def placement(heard: Heard) -> Placement:
 
 
 def waits_for(cycle: Cycle, gates: PodGates, heard: Heard) -> tuple[str, ...]:
-    """Whose end would let it in, and what happens until then."""
+    """Whose end would let it in."""
     names = [name for name in sorted(heard.refused) if not heard.refused[name].never][:_LOOKED_AT]
     lines: list[str] = []
     for name in names:
         pod = gates.opened_by(cycle.cluster.nodes[name])
         if pod is not None and len(lines) < _SENTENCES - 1:
             lines.append(f"the kubelet of {name} takes it once {_name(cycle, pod)} ends")
-    lines.append("until then every pod that is sent there stays Failed: nothing waits in line")
+    if not lines and names:
+        lines.append(f"enough free together on NUMA nodes of {_listed(names)}")
     return tuple(lines)
 
 

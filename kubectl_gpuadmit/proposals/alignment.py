@@ -140,6 +140,7 @@ def _other_settings(told: kubelets.Told, judged: Judged, node: str) -> Iterator[
             summary=f"{field} {value} on {node} instead of"
             f" {judged.scope if field.endswith('Scope') else judged.policy}",
             topic="kubelet",
+            less=True,
             cost=cost,
             command=f"# {_RESTART.format(node=node)}",
             change=_set(told, node, field, value),

@@ -54,10 +54,14 @@ def counted(
 ) -> ReportedNvlinks:
     """The board's own links. A link that is not up is *down* only where something shows that it
     belongs to the module: it was up in the ``earlier`` look, it was reported ``before``, or it is
-    up on most boards of the same product. Others are sockets without a bridge."""
+    up on most boards of the same product. Others are sockets without a bridge. A board that is cut
+    into MIG devices joins nothing, so nothing of it is down (MIG user guide, "Limitations").
+    """
     up = {port.number for port in board.ports if port.up}
     there = {port.number for port in board.ports}
     expected = set(up)
+    if board.mig_enabled:
+        earlier, before, siblings = None, None, ()
     if earlier is not None:
         expected |= {port.number for port in earlier.ports if port.up}
     if before is not None:
@@ -78,6 +82,8 @@ def counted(
 
 
 def _usual(board: Board, siblings: Iterable[Board]) -> set[int]:
-    alike = [one for one in siblings if one.name == board.name and not one.lost]
+    alike = [
+        one for one in siblings if one.name == board.name and not one.lost and not one.mig_enabled
+    ]
     votes = Counter(port.number for one in alike for port in one.ports if port.up)
     return {number for number, count in votes.items() if 2 * count > len(alike)}

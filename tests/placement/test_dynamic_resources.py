@@ -140,7 +140,7 @@ def test_devices_that_others_hold_are_not_free_and_whose_release_would_help_is_s
     taken = claim("other", status=held("gpu-0", by="train-0"), namespace="team-a")
     given = two_nodes(claim("claim", exactly(count=2)), taken)
     answer = placed(given, with_claim())
-    assert (answer.placement, codes(answer)) == ("waits", ["placement/no-devices"])
+    assert (answer.placement, codes(answer)) == ("waits", ["placement/devices-in-use"])
     assert answer.waits_for == (
         "a serves it once claim team-a/other (pod train-0) lets go of the devices",
     )

@@ -76,6 +76,8 @@ class Search:
         self._items: list[Item] = []
         self._steps = 0
         self._limit = shop.steps_left()
+        self._broken: NodePool | None = None
+        """A pool that ends the attempt once the search has come to it; before 1.35."""
         self._ordered = False
         """A constraint that keeps one of "all" devices out is an error, so that it matters which
         device comes first: then none stands for another."""
@@ -90,6 +92,8 @@ class Search:
         )
         asks = [ask for claim in self._asks for several in claim for ask in several]
         self._ordered = bool(self._attributes) and any(ask.every for ask in asks)
+        if not self._features.skips_invalid_pools:
+            self._broken = next((p for p in self._pools if p.invalid), None)
         usable = [p for p in self._pools if not p.invalid]
         if self._features.skips_incomplete_pools:
             usable = [p for p in usable if p.complete]
@@ -118,9 +122,11 @@ class Search:
             if not self._features.consumable_capacity:
                 for want in request.wants:
                     if want.capacity is not None:
-                        kind = "subrequest" if request.first_available else "request"
+                        which = f"request {request.name}"
+                        if request.first_available and self._features.names_subrequests:
+                            which = f"subrequest {want.name}"
                         raise Fatal(
-                            f"claim {claim}, {kind} {want.name}: has capacity requests, but the"
+                            f"claim {claim}, {which}: has capacity requests, but the"
                             " DRAConsumableCapacity feature is disabled"
                         )
             checked = [self._checked(claim, request, want) for want in request.wants]
@@ -139,7 +145,12 @@ class Search:
                     " (unsupported constraint type?)"
                 )
         self._asks.append(asks)
-        self._constraints.append([Kept(constraint) for constraint in claim.constraints])
+        self._constraints.append(
+            [
+                Kept(constraint, among_all=self._features.distinct_among_all)
+                for constraint in claim.constraints
+            ]
+        )
 
     def _checked(self, claim: Claim, request: Request, want: Want) -> _Ask:
         where = f"claim {claim}, request {want.name}"
@@ -262,6 +273,8 @@ class Search:
             if done is _TOO_MANY:
                 return _TOO_MANY
             failed.append(item)
+        if self._broken is not None:
+            raise Fatal(f"pool {self._broken.id.pool} is invalid: {self._broken.invalid}")
         return False
 
     # -- one device --------------------------------------------------------------------------
@@ -289,7 +302,7 @@ class Search:
         for kept in self._constraints[claim]:
             if not kept.concerns(ask.request, want):
                 continue
-            if not kept.add(item.device):
+            if not kept.add(item.device, ask.request.name):
                 for other in reversed(joined):
                     other.remove()
                 self._uncount(item, counted)
@@ -367,6 +380,8 @@ class Search:
                     if error.compiling:
                         text = f"{whose}: selector #{number}: CEL compile error: {error}"
                     else:
+                        if not self._features.explains_keys:
+                            error = CelError(str(error).partition(". consider using CEL")[0])
                         on = f" on device {item.device.id}" if self._features.names_device else ""
                         text = f"{whose}: selector #{number}{on}: CEL runtime error: {error}"
                     raise Fatal(text) from None

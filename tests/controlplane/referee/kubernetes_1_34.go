@@ -46,6 +46,8 @@ func podSecurityChecks(*securityapi.Version) (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks())
 }
 
+const tellsAllocations = false
+
 // pendingAllocation: 1.34 does not tell what Reserve has given to a claim.
 func pendingAllocation(draManager, types.UID) *resourcev1.AllocationResult {
 	return nil

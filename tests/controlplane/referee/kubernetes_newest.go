@@ -81,6 +81,8 @@ func (w *world) frameworkOptions(ctx context.Context, snapshot *internalcache.Sn
 	}, nil
 }
 
+const tellsAllocations = true
+
 // pendingAllocation is what Reserve has given to a claim, nil for nothing.
 func pendingAllocation(manager draManager, claim types.UID) *resourcev1.AllocationResult {
 	return manager.ResourceClaims().GetPendingAllocation(claim)
