@@ -28,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 WITH_TRANSCRIPTS = (
     "README.md",
     "examples/README.md",
+    "docs/models.md",
     "docs/runbook.md",
     "docs/sizing.md",
     "docs/snapshots.md",
