@@ -28,6 +28,10 @@ ROOT = Path(__file__).parent.parent
 WITH_TRANSCRIPTS = (
     "README.md",
     "examples/README.md",
+    "docs/numa.md",
+    "docs/dra.md",
+    "docs/isolation.md",
+    "docs/models.md",
     "docs/runbook.md",
     "docs/sizing.md",
     "docs/snapshots.md",
