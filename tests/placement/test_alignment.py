@@ -428,6 +428,33 @@ def test_a_policy_without_numa_nodes_makes_a_pod_of_several_gpus_unknown() -> No
     )
 
 
+def test_a_kubelet_that_has_refused_pods_for_numa_is_suspected_of_doing_so_again() -> None:
+    failed = [
+        decoded(
+            {
+                "kind": "Pod",
+                "metadata": {"name": f"train-{n}", "namespace": "default"},
+                "spec": {"nodeName": "inf-0", "containers": [{"name": "c"}]},
+                "status": {"phase": "Failed", "reason": reason},
+            }
+        )
+        for n, reason in enumerate(["TopologyAffinityError", "Topology Affinity Error", "Evicted"])
+    ]
+    made = verdict(manifest(4), node("inf-0"), *failed)
+    assert made.placement == "unknown"
+    assert [(u.level, u.missing) for u in made.unknowns] == [
+        (
+            "warn",
+            "whether the kubelet of inf-0 (some topology policy, by 2 pods that it refused) refuses"
+            " it: its policy and its NUMA nodes",
+        )
+    ]
+    made = verdict(manifest(4), node("inf-0"), *failed, node("inf-1"))
+    assert (made.placement, [p.node for p in made.places]) == ("fits", ["inf-1"])
+    assert [u.level for u in made.unknowns] == ["audit"]
+    assert verdict(manifest(4), node("inf-0"), failed[2]).unknowns == ()
+
+
 def test_another_node_that_passes_makes_it_a_remark() -> None:
     nodes = [node("inf-0"), agent_map("inf-0", SINGLE), node("inf-1")]
     made = verdict(manifest(4), *nodes)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.resource_names import is_extended
+from kubectl_gpuadmit.placement.alignment import refusals
 from kubectl_gpuadmit.placement.kubelet import asks, facts
 from kubectl_gpuadmit.placement.kubelet.asks import PodAsk
 from kubectl_gpuadmit.placement.kubelet.facts import CPUS, STRICT, Facts, Missing
@@ -81,6 +82,19 @@ class Kubelets:
                 own = _declared(f"policy pool {name}", pool.kubelet)
         return own, found
 
+    def suspected(self, info: NodeInfo) -> Judged:
+        """Of a kubelet that nobody speaks for: whether it has refused pods for NUMA before."""
+        count = refusals(self._cluster).get(info.name, 0)
+        if not count:
+            return SILENT
+        by = "1 pod that it refused" if count == 1 else f"{count} pods that it refused"
+        return Judged(
+            "unsure",
+            by,
+            "some topology policy",
+            missing=Missing("its policy and its NUMA nodes", _HINT),
+        )
+
     def facts(self, info: NodeInfo) -> tuple[Told | None, Facts | Missing | None]:
         """Facts for the node's gate; None for a kubelet whose policy refuses nothing."""
         told, found = self.told(info)
@@ -137,7 +151,7 @@ class PodGates:
             return before
         told, found = self._owner.facts(info)
         if told is None:
-            judged = SILENT
+            judged = self._owner.suspected(info)
         elif found is None:
             judged = PASSES
         elif isinstance(found, Missing):
