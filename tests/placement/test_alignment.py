@@ -364,6 +364,30 @@ def test_node_resource_topology_tells_policy_and_what_is_left_on_each_numa_node(
     assert verdict(manifest(2), node("inf-0"), nrt(), running("a", 4)).placement == "fits"
 
 
+def test_replicas_of_this_run_count_besides_what_the_object_counted() -> None:
+    text = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec:
+      containers:
+      - {name: main, image: i, resources: {limits: {nvidia.com/gpu: 1}}}
+      - {name: side, image: i, resources: {limits: {nvidia.com/gpu: 1}}}
+"""
+    pod_scope = nrt(
+        attributes=[NRT["attributes"][0], {"name": "topologyManagerScope", "value": "pod"}]
+    )
+    made = verdict(text, node("inf-0"), pod_scope, running("a", 1))
+    (finding,) = placement_findings(made)
+    assert (made.placement, len(made.places)) == ("waits", 2)
+    assert "nvidia.com/gpu 0 + 0" in finding.detail
+
+
 def test_the_older_spelling_of_a_policy_is_read_too() -> None:
     old = nrt(
         apiVersion="topology.node.k8s.io/v1alpha1",

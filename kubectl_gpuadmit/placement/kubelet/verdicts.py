@@ -19,12 +19,15 @@ from kubectl_gpuadmit.placement.alignment import refusals
 from kubectl_gpuadmit.placement.kubelet import asks, facts
 from kubectl_gpuadmit.placement.kubelet.asks import PodAsk
 from kubectl_gpuadmit.placement.kubelet.facts import CPUS, STRICT, Facts, Missing
+from kubectl_gpuadmit.placement.kubelet.from_map import from_map
+from kubectl_gpuadmit.placement.kubelet.from_zones import from_zones
 from kubectl_gpuadmit.placement.kubelet.gate import Gate, Outcome
 from kubectl_gpuadmit.placement.kubelet.hints import TooMany
 from kubectl_gpuadmit.placement.kubelet.settings import Refused
 from kubectl_gpuadmit.topology import kubelets, resource_topology
 from kubectl_gpuadmit.topology.kubelets import Told
 from kubectl_gpuadmit.topology.model import Kubelet, NodeMap
+from kubectl_gpuadmit.topology.resource_topology import NodeZones
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.policy import Policy, PoolKubelet
@@ -104,7 +107,24 @@ class Kubelets:
             zones = resource_topology.of_node(self._cluster, info.name)
         except resource_topology.UnreadableZones:
             zones = None
-        return told, facts.of_node(self._cluster, info, told, found, zones)
+        return told, self._observed(info, told, found, zones)
+
+    def _observed(
+        self, info: NodeInfo, told: Told, found: NodeMap | None, zones: NodeZones | None
+    ) -> Facts | Missing:
+        """From the node's map if it names the NUMA node of every GPU, else from its zones."""
+        try:
+            if found is not None and found.gpus and all(g.numa is not None for g in found.gpus):
+                return from_map(self._cluster, info, told, found)
+            if zones is not None and zones.zones:
+                return from_zones(info, told, zones)
+        except Refused as refused:
+            return Missing(f"{told.source}: no kubelet starts so: {refused}")
+        except ValueError as problem:
+            return Missing(f"{told.source}: {problem}")
+        which = "of some GPUs" if found is not None and found.gpus else "of its GPUs"
+        hint = "run kubectl gpu-admit agent there, or NFD's topology updater"
+        return Missing(f"the NUMA node {which}", hint)
 
 
 def node_map(cluster: Cluster, node: str, now: dt.datetime) -> NodeMap | None:
