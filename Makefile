@@ -26,8 +26,8 @@ bench: $(VENV)/.dev            ## speed and memory, as ratios in one run
 dist: $(VENV)/.runtime         ## archives for krew, and the manifest with their sha256 (needs network)
 	$(BIN)/python release/archives.py
 
-controlplane: $(VENV)/.dev     ## a real control plane with examples/ in it, to play with; Ctrl-C ends it
-	$(BIN)/python -m tests.controlplane.play
+controlplane: $(VENV)/.dev     ## a real control plane with examples/ in it (CLUSTER=examples/devices); Ctrl-C ends it
+	$(BIN)/python -m tests.controlplane.play $(if $(CLUSTER),--cluster $(CLUSTER))
 
 controlplane-build: $(VENV)/.dev ## build Kubernetes' own programs for the tests (minutes when cold)
 	$(BIN)/python -m tests.controlplane.binaries

@@ -28,7 +28,11 @@ ROOT = Path(__file__).parent.parent
 WITH_TRANSCRIPTS = (
     "README.md",
     "examples/README.md",
+    "docs/numa.md",
+    "docs/dra.md",
+    "docs/isolation.md",
     "docs/runbook.md",
+    "docs/sizing.md",
     "docs/snapshots.md",
     "docs/why.md",
 )

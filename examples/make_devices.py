@@ -308,6 +308,68 @@ MACHINES: dict[str, Callable[[], list[Json]]] = {
     "gb200": gb200,
 }
 
+# -- what runs -------------------------------------------------------------------------------------
+
+
+def claim(name: str, namespace: str, user: str, *devices: str) -> Json:
+    """A claim with devices ``pool/name``, made for a pod from a template and reserved for it."""
+    results = [
+        {"request": "gpu", "driver": DRIVER, "pool": pool, "device": device}
+        for pool, device in (one.split("/") for one in devices)
+    ]
+    exactly = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount"}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": user, "uid": identity("pod", user)}
+    pool = results[0]["pool"]
+    fields = [{"key": "metadata.name", "operator": "In", "values": [pool]}]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": identity("claim", name),
+            "creationTimestamp": "2026-11-29T09:00:00Z",
+            "annotations": {f"{STANDARD}/pod-claim-name": "gpu"},
+            "finalizers": [f"{STANDARD}/delete-protection"],
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+        "spec": {
+            "devices": {
+                "requests": [{"name": "gpu", "exactly": {**exactly, "count": len(devices)}}]
+            }
+        },
+        "status": {
+            "allocation": {
+                "devices": {"results": results},
+                "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]},
+            },
+            "reservedFor": [{"resource": "pods", "name": user, "uid": owner["uid"]}],
+        },
+    }
+
+
+def running() -> list[Json]:
+    """A pod that serves on four of the H100, and a claim whose pod is gone."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "llama-0", "namespace": "ml", "uid": identity("pod", "llama-0")},
+        "spec": {
+            "nodeName": "h100-0",
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "four"}],
+            "containers": [
+                {"name": "vllm", "image": "vllm:1", "resources": {"claims": [{"name": "gpu"}]}}
+            ],
+        },
+        "status": {
+            "phase": "Running",
+            "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "llama-0-gpu-x7k2p"}],
+        },
+    }
+    four = claim("llama-0-gpu-x7k2p", "ml", "llama-0", *(f"h100-0/gpu-{i}" for i in range(4)))
+    return [pod, four, claim("sweep-9-gpu-4mzqd", "ml", "sweep-9", "h100-0/gpu-7")]
+
+
 # -- what is written -------------------------------------------------------------------------------
 
 NAMESPACES = ("default", "ml", "team-a", "team-b")
@@ -348,6 +410,7 @@ def write(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for name, make in MACHINES.items():
         (folder / f"{name}.json").write_text(listed(make()))
+    (folder / "running.json").write_text(listed(running()))
     (folder / "platform.json").write_text(listed([*namespaces(), *classes()]))
     lines = [
         "apiVersion: gpu-admit.io/v1",

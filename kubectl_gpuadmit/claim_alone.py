@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit.devices import normal
+from kubectl_gpuadmit.devices import isolation, normal
 from kubectl_gpuadmit.judge import State, Terms, judge
 from kubectl_gpuadmit.kube.dra import DRA_GROUP
 from kubectl_gpuadmit.kube.manifests import Document
-from kubectl_gpuadmit.kube.objects import KubeObject
+from kubectl_gpuadmit.kube.objects import KubeObject, Namespace
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.verdict import Admission, Finding, Ref, Skipped, Unknown, Verdict
 
@@ -49,7 +49,7 @@ def of_run(
     """
     if not state.cluster.knows("ResourceSlice"):
         return ()
-    used = set(_used(workloads))
+    used = {*_used(workloads), *_given(state)}
     return tuple(
         lone
         for document, obj in brought
@@ -70,6 +70,16 @@ def _used(workloads: Iterable[Workload]) -> Iterator[tuple[str, str, str]]:
                 ):
                     if name:
                         yield kind, workload.ref.namespace, name
+
+
+def _given(state: State) -> Iterator[tuple[str, str, str]]:
+    """What pods of isolated namespaces are given: workloads are asked before that happens."""
+    for obj in state.cluster.every("Namespace"):
+        wanted = isolation.resolved(obj) if isinstance(obj, Namespace) else None
+        if wanted is not None and wanted.claimTemplateName:
+            yield "ResourceClaimTemplate", obj.name, wanted.claimTemplateName
+        elif wanted is not None:
+            yield "ResourceClaim", obj.name, wanted.claimName
 
 
 def _lone(document: Document, obj: KubeObject) -> Lone | None:
@@ -126,6 +136,8 @@ def about(lone: Lone, verdict: Verdict) -> Verdict:
         location=lone.location,
         pods=0,
         gpus={},
+        running="not-a-model",
+        models=(),
         groups=(),
         places=(),
         patch=(),
@@ -146,8 +158,5 @@ def _is_asked(unknown: Unknown) -> bool:
 
 
 def _admission(findings: tuple[Finding, ...]) -> Admission:
-    denied = any(
-        f.level == "deny" and f.rule != "placement" and not f.reason.startswith("placement/")
-        for f in findings
-    )
+    denied = any(f.level == "deny" and not f.reason.startswith("placement/") for f in findings)
     return "denied" if denied else "admitted"

@@ -133,6 +133,7 @@ def evaluate(
             case = Case(one.document, one.workload, verdict, state, terms)
             verdict = structs.replace(verdict, remedies=remedies.search(case, namespace, budget))
         verdicts.append(claim_alone.about(one, verdict))
+    asked = _asked(items, policy)
     return Report(
         as_of=now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         source=source,
@@ -140,8 +141,18 @@ def evaluate(
         skipped=tuple(skipped),
         policy=policy.name,
         unsearched=unsearched,
-        asked=_asked(items, policy),
+        topology=_topology(asked, state.cluster, now),
+        asked=asked,
     )
+
+
+def _topology(asked: Iterable[str], cluster: Cluster, now: dt.datetime) -> str:
+    """The maps that rules looked at; nothing of topology is imported where none did."""
+    if not any(name.startswith("topology/") for name in asked):
+        return ""
+    from kubectl_gpuadmit.topology import maps
+
+    return maps.rests_on(cluster, now)
 
 
 def judged_alone(
@@ -254,7 +265,8 @@ def apply(obj: KubeObject, state: State) -> tuple[tuple[Finding, ...], tuple[Unk
         findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
     charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
     if not findings and not charged:
-        state.cluster.apply(obj)
+        # who else holds devices is not known from the claims that the run brings along
+        state.cluster.apply(obj, makes_known=obj.kind != "ResourceClaim")
     return (*findings, *charged), unknowns
 
 

@@ -454,6 +454,7 @@ def _place(
             decided_by=workload.queue,
             ttl_annotations=terms.policy.ttl_annotations,
             kubernetes=terms.kubernetes,
+            policy=terms.policy,
         )
     return place(
         cluster,
@@ -583,8 +584,7 @@ def _blockers(findings: tuple[Finding, ...]) -> tuple[str, ...]:
 
 
 def _places(found: Finding) -> bool:
-    """Of the scheduler, not of the API server: ``placement/``, and ``dra/`` of its filter."""
-    return found.rule == "placement" or found.reason.startswith("placement/")
+    return found.reason.startswith("placement/")
 
 
 def _unique_mutations(mutations: Iterable[Mutation]) -> tuple[Mutation, ...]:

@@ -11,11 +11,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.devices.extended import may_be_backed
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.workloads import Workload
-from kubectl_gpuadmit.placement.kubelet import asks
 from kubectl_gpuadmit.policy import Policy, serving
 from kubectl_gpuadmit.rule import Rule
 
@@ -43,10 +43,13 @@ class Need(Struct, frozen=True):
     """Most clusters have none, and nobody misses it: where it is refused, nothing is said."""
 
 
+KUBELETS = "KubeletConfiguration"
+"""No kind that an API server serves: each kubelet is asked for its own."""
+
 ALIGNMENT = (
     Need("GpuTopology", optional=True),
     Need("NodeResourceTopology", optional=True),
-    Need("KubeletConfiguration", optional=True),
+    Need(KUBELETS, optional=True),
 )
 """Who knows NUMA nodes, and what kubelets make of them."""
 
@@ -69,9 +72,16 @@ EVERYTHING = (
 
 
 def needs(
-    workloads: Iterable[Workload], policy: Policy, rules: Mapping[str, Rule]
+    workloads: Iterable[Workload],
+    policy: Policy,
+    rules: Mapping[str, Rule],
+    *,
+    claims_in: Iterable[str] = (),
 ) -> tuple[Need, ...]:
     """What judging ``workloads`` reads, in a fixed order.
+
+    ``claims_in`` are namespaces where claims come up though no pod names one: isolated ones, whose
+    pods are given theirs, and those of claims that are judged by themselves.
 
     Always: nodes and the pods on them, what admission looks at in the workloads' namespaces, what
     preemption weighs. Volumes, claims, runtime classes and controllers only where a pod or rule
@@ -106,20 +116,24 @@ def needs(
                 "CSIStorageCapacity",
             )
         ]
-    if any(pod.spec.resourceClaims for pod in pods):
-        found += [
-            Need("ResourceClaim"),
-            Need("ResourceClaimTemplate", homes),
-            Need("ResourceSlice"),
-            Need("DeviceTaintRule"),
-        ]
+    claiming = set(claims_in)
+    if claiming or any(pod.spec.resourceClaims for pod in pods):
+        found.append(Need("ResourceClaimTemplate", tuple(sorted({*homes, *claiming}))))
+    if claiming or any(pod.spec.resourceClaims or _may_get_devices(pod) for pod in pods):
+        found += [Need("ResourceClaim"), Need("ResourceSlice"), Need("DeviceTaintRule")]
     if any(map(_takes_part_in_alignment, pods)):
         found += ALIGNMENT
     if any(one.ref.kind == "TrainJob" for one in listed):
         found += [Need("TrainingRuntime", homes), Need("ClusterTrainingRuntime")]
     asked = [rule for rule in rules.values() if _is_on(rule, policy, homes)]
+    if policy.names("dra/one-owner") and not any(need.kind == "ResourceSlice" for need in found):
+        found.append(Need("ResourceSlice"))
     if any(rule.family == "ephemeral" for rule in asked):
         found.append(Need("Job"))
+    if any(rule.family == "topology" for rule in asked):
+        have = {need.kind for need in found}
+        wanted = (Need("GpuTopology", optional=True), Need("ResourceSlice", optional=True))
+        found += [need for need in wanted if need.kind not in have]
     found += _config_maps(listed, policy)
     there = {need.kind for need in found}
     found += [
@@ -161,9 +175,22 @@ def _has_volumes(pod: Pod) -> bool:
     return any(v.persistentVolumeClaim or v.ephemeral for v in pod.spec.volumes or ())
 
 
+def _may_get_devices(pod: Pod) -> bool:
+    """Whether the pod asks for a resource that a DeviceClass may back."""
+    spec = pod.spec
+    return any(
+        may_be_backed(name)
+        for container in (*(spec.containers or ()), *(spec.initContainers or ()))
+        if container.resources is not None
+        for name in (*(container.resources.requests or ()), *(container.resources.limits or ()))
+    )
+
+
 def _takes_part_in_alignment(pod: Pod) -> bool:
     """Several devices, or CPUs of its own: only then a kubelet may refuse what the scheduler let
     through often enough to ask every kubelet about it."""
+    from kubectl_gpuadmit.placement.kubelet import asks  # costs start-up time
+
     try:
         ask = asks.of(pod)
     except quantity.QuantityError:

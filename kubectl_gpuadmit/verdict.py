@@ -314,5 +314,7 @@ class Report(Struct, frozen=True):
     policy: str = ""
     unsearched: int = 0
     """Workloads at the end for which no remedy was looked for: a run has a bounded budget."""
+    topology: str = ""
+    """Where the maps of nodes' GPUs are from, '' where no rule looked at one."""
     asked: tuple[str, ...] | None = None
     """Rules that were asked of at least one workload; None where nobody counted."""

@@ -31,6 +31,7 @@ from kubectl_gpuadmit.adapters.writing import write_whole
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest, BadSnapshot
 from kubectl_gpuadmit.kube.decode import decode_bulk, kind_name
+from kubectl_gpuadmit.kube.gpu_topology_object import unpacked
 from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
 from kubectl_gpuadmit.kube.objects import Generic, KubeObject
 
@@ -200,6 +201,9 @@ def _load_file(file: Path) -> tuple[list[KubeObject], set[str]]:
         if b"apiVersion" not in raw:  # what describe, --show-labels or a table prints
             problem.hint = "a snapshot is API objects: kubectl get nodes,pods -A -o json > FILE"
         raise
+    if "ConfigMap" in known:  # an agent may have put its map into one
+        objects = [unpacked(obj) for obj in objects]
+        known = known | {obj.kind for obj in objects if obj.kind == "GpuTopology"}
     if not objects:
         known = known | _kind_of_empty_file(file)
     return objects, known

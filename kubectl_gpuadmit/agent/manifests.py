@@ -12,15 +12,15 @@ from typing import Any
 
 from kubectl_gpuadmit.agent.schema import definition
 from kubectl_gpuadmit.kube import gpu_topology as wire
+from kubectl_gpuadmit.kube.gpu_topology_object import HOME, PREFIX
 
-NAMESPACE = "gpu-admit"
+NAMESPACE = HOME
 NAME = "gpu-admit-agent"
 IMAGE = "gpu-admit:0.1.0"
 PORT = 9435
 RBAC = "rbac.authorization.k8s.io"
 ADMISSION = "admissionregistration.k8s.io"
 NODE_EXTRA = "authentication.kubernetes.io/node-name"
-PREFIX = "gpu-topology-"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 RESTRICTED = {
     "allowPrivilegeEscalation": False,

@@ -142,7 +142,8 @@ def _known_version(text: str) -> str:
 
 def _round(session: _Session, progress: Progress) -> Round:
     from kubectl_gpuadmit import rules
-    from kubectl_gpuadmit.adapters.kube.reading import read_cluster
+    from kubectl_gpuadmit.adapters.kube.reading import isolated_namespaces, read_cluster
+    from kubectl_gpuadmit.claim_alone import KINDS
     from kubectl_gpuadmit.cli.models import with_registry
     from kubectl_gpuadmit.engine import evaluate
     from kubectl_gpuadmit.kube.decode import decode_object
@@ -175,9 +176,14 @@ def _round(session: _Session, progress: Progress) -> Round:
     workloads = _workloads(readable, session)
     progress.step(f"reading the cluster {session.connection.name}")
     homes = {one.ref.namespace for one in workloads} | {session.namespace}
+    claiming = homes & isolated_namespaces(session.connection)
+    for one in (d.data for d in readable if d.data.get("kind") in KINDS):
+        meta = one.get("metadata")
+        home = meta.get("namespace") if isinstance(meta, dict) else None
+        claiming |= {str(home or session.namespace)}
     facts = read_cluster(
         session.connection,
-        needs(workloads, session.policy, REGISTRY),
+        needs(workloads, session.policy, REGISTRY, claims_in=claiming),
         homes=homes,
         own=[] if objects else [one.ref for one in workloads],
         stored=[decode_object(document) for document in readable] if objects else (),

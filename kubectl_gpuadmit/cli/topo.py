@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kubectl_gpuadmit.cli import output as streams
-from kubectl_gpuadmit.errors import EXIT_CLEAR, BadInput, NothingChecked
+from kubectl_gpuadmit.errors import EXIT_CLEAR, BadInput, NothingChecked, Unanswerable
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.overview.model import Overview
@@ -48,11 +48,15 @@ FromSmi = Annotated[
 Diff = Annotated[
     str, typer.Option("--diff", metavar="PATH", help="What changed since this other snapshot.")
 ]
+Claims = Annotated[
+    bool, typer.Option("--claims", help="Who keeps each DRA claim and its devices, what leaked.")
+]
 Details = Annotated[
     bool, typer.Option("-v", "--nodes", help="Unfold: every alert and every node's matrix.")
 ]
 Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of pod/NAME.")
+    str,
+    typer.Option("-n", "--namespace", metavar="NAME", help="Namespace of pod/NAME, of --claims."),
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Show it anew every --interval seconds.")]
 Interval = Annotated[int, typer.Option("--interval", metavar="SECONDS", min=1, max=3600)]
@@ -68,6 +72,7 @@ def topo(
     form: Form = Output.table,
     from_smi: FromSmi = "",
     diff: Diff = "",
+    claims: Claims = False,
     details: Details = False,
     namespace: Namespace = "",
     watch: Watch = False,
@@ -89,6 +94,8 @@ def topo(
     names = targets or []
     pods = [name.split("/", 1)[1] for name in names if name.startswith(("pod/", "pods/", "po/"))]
     where = {"now": now, "context": context, "kubeconfig": kubeconfig}
+    if claims:
+        return _claims(names, namespace, snapshot, form, where)
     if pods:
         return _lineage(pods, namespace, snapshot, rules, form, where)
     while True:
@@ -134,6 +141,35 @@ def _overview(path: str, policy: Policy, names: list[str], where: dict[str, str]
         only=frozenset(names),
         assumed=taken.assumed,
     )
+
+
+def _claims(
+    names: list[str], namespace: str, path: str, form: Output, where: dict[str, str]
+) -> int:
+    """``names``: claims; empty for all of the namespace, or of all namespaces."""
+    from kubectl_gpuadmit.cli.sources import cluster_of
+    from kubectl_gpuadmit.devices.ownership import of_cluster
+    from kubectl_gpuadmit.render import ownership
+
+    taken = cluster_of(path, **where)
+    if not taken.cluster.knows("ResourceClaim"):
+        raise Unanswerable(
+            "not-in-source",
+            "ResourceClaim objects are not in the source",
+            hint="kubectl get resourceclaims,resourceslices -A -o json",
+        )
+    owned = tuple(
+        one
+        for one in of_cluster(taken.cluster)
+        if namespace in ("", one.claim.split("/")[0])
+        and (not names or one.claim.split("/")[1] in names or one.claim in names)
+    )
+    if form is Output.json:
+        streams.write_data(ownership.to_json(owned))
+    else:
+        width, ascii = streams.width(), streams.in_ascii()
+        streams.write_text(ownership.text(owned, width=width, ascii=ascii))
+    return EXIT_CLEAR
 
 
 def _known(names: list[str], found: Overview) -> None:

@@ -80,33 +80,32 @@ class DeviceId(NamedTuple):
         return f"{self.driver}/{self.pool}/{self.device}"
 
 
-class Device:
-    """One device of a slice, with the taints of the rules that mean it. Compare by identity."""
+class Device(Struct, gc=False, eq=False):
+    """One device of a slice, with the taints of the rules that mean it. Compare by identity.
 
-    __slots__ = (
-        "_attributes",
-        "_capacity",
-        "_written",
-        "driver",
-        "id",
-        "name",
-        "pool",
-        "raw",
-        "slice",
-        "taints",
-    )
+    Nothing of it is changed; what is read of it is worked out once. The garbage collector does not
+    look at devices: a large cluster has hundreds of thousands, and they stay until the end.
+    """
 
-    def __init__(self, slice: Slice, name: str, raw: dra.BasicDevice, taints: tuple[Taint, ...]):
-        self.slice = slice
-        self.driver = slice.driver
-        self.pool = slice.pool
-        self.name = name
-        self.id = DeviceId(slice.driver, slice.pool, name)
-        self.raw = raw
-        self.taints = taints
-        self._attributes: dict[str, Value] | None = None
-        self._capacity: dict[str, Capacity] | None = None
-        self._written: dict[str, Capacity] | None = None
+    slice: Slice
+    name: str
+    raw: dra.BasicDevice
+    taints: tuple[Taint, ...] = ()
+    _attributes: dict[str, Value] | None = None
+    _capacity: dict[str, Capacity] | None = None
+    _written: dict[str, Capacity] | None = None
+
+    @property
+    def driver(self) -> str:
+        return self.slice.driver
+
+    @property
+    def pool(self) -> str:
+        return self.slice.pool
+
+    @property
+    def id(self) -> DeviceId:
+        return DeviceId(self.slice.driver, self.slice.pool, self.name)
 
     @property
     def attributes(self) -> dict[str, Value]:

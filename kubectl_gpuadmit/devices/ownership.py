@@ -84,6 +84,8 @@ class Ownership(Struct, frozen=True):
 
 def of_cluster(cluster: Cluster) -> tuple[Ownership, ...]:
     """Every claim, those that alarm first, then by name."""
+    if next(cluster.every("ResourceClaim"), None) is None:
+        return ()
     inventory = Inventory.of(cluster)
     pods = {pod.metadata.uid: pod for pod in cluster.pods() if pod.metadata.uid}
     found = [

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.devices import owners
+from kubectl_gpuadmit.devices import owners, ownership
 from kubectl_gpuadmit.kube.objects import Taint
 from kubectl_gpuadmit.overview.ages import spell
 from kubectl_gpuadmit.overview.model import Alert, NodeView
@@ -36,6 +36,7 @@ def alerts(cluster: Cluster, nodes: Sequence[NodeView], now: dt.datetime) -> tup
     """Gravest first, then by node and GPU; missing facts come last."""
     found = [alert for node in nodes for alert in _of_node(cluster, node, now)]
     found += _two_owners(cluster, nodes)
+    found += _leaked_claims(cluster, nodes)
     rank = {code: place for place, code in enumerate(_ORDER)}
     found.sort(
         key=lambda a: (
@@ -196,6 +197,25 @@ def _two_owners(cluster: Cluster, nodes: Sequence[NodeView]) -> Iterator[Alert]:
                 f"{both.advertised} {both.resource} of the device plugin and {both.published} GPUs"
                 f" of {both.driver}",
                 "one GPU may be given to two pods",
+            )
+
+
+def _leaked_claims(cluster: Cluster, nodes: Sequence[NodeView]) -> Iterator[Alert]:
+    """Claims that nobody uses and that keep devices of these nodes all the same."""
+    names = {node.name for node in nodes}
+    for one in ownership.of_cluster(cluster):
+        if one.state not in ownership.ALARMING:
+            continue
+        held = [device.device.split("/") for device in one.devices]
+        for node in sorted({path[1] for path in held if path[1] in names}):
+            devices = ", ".join(path[2] for path in held if path[1] == node)
+            yield Alert(
+                "leaked-claim",
+                "alert",
+                node,
+                f"claim {one.claim} keeps {devices}: {one.kept_by}",
+                one.state,
+                next="kubectl gpu-admit topo --claims",
             )
 
 

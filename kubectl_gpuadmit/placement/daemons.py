@@ -22,10 +22,12 @@ from kubectl_gpuadmit.kube.objects import (
     Toleration,
 )
 from kubectl_gpuadmit.kube.versions import LATEST
+from kubectl_gpuadmit.placement import alignment
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import node_affinity, node_name, taint_toleration
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
 from kubectl_gpuadmit.placement.place import Placed, bound, place, pod_name
+from kubectl_gpuadmit.policy import Policy
 
 _EFFECTS = {
     "node.kubernetes.io/not-ready": "NoExecute",
@@ -70,10 +72,12 @@ def place_on_each(
     decided_by: str = "",
     ttl_annotations: Sequence[str] = (),
     kubernetes: str = LATEST,
+    policy: Policy | None = None,
 ) -> Placed:
     """One pod on each node that the controller chooses; ``asked`` says on how many.
 
-    ``names`` are the pods', and no more pods are made than there are names.
+    ``names`` are the pods', and no more pods are made than there are names. ``policy`` may declare
+    the kubelets of its pools.
 
     A node that cannot take its pod does not hold up the others; the first such node is explained.
     With no node to run on nothing is asked for, and nothing stands in the way.
@@ -84,10 +88,12 @@ def place_on_each(
     if not nodes or done.placement == "unknown":
         return structs.replace(done, asked=len(nodes))
     cycle = Cycle(done.cluster, wanted, kubernetes=kubernetes)
+    gates = alignment.gates_for(done.cluster, wanted, policy, now)
     places: list[str] = []
     first_refused = ""
     for node in nodes:
-        if cycle.refusals(done.cluster.nodes[node]):
+        info = done.cluster.nodes[node]
+        if cycle.refusals(info) or (gates is not None and gates.judge(info).says == "refuses"):
             first_refused = first_refused or node
             continue
         cycle.assume(bound(wanted, pod_name(pod, names, len(places)), node))
@@ -102,6 +108,7 @@ def place_on_each(
         decided_by=decided_by,
         ttl_annotations=ttl_annotations,
         kubernetes=kubernetes,
+        policy=policy,
     )
     return structs.replace(
         refused,

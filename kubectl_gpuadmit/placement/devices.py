@@ -19,39 +19,59 @@ from kubectl_gpuadmit.placement.filters.pod_claims import FILTER
 from kubectl_gpuadmit.verdict import Evidence, Finding, NodeVerdict
 
 RULE = "placement"
-NO_DEVICES = "dra/no-devices"
+NO_DEVICES = "placement/no-devices"
 REASONS = {
-    "dra/nothing-published": "No driver publishes devices, or only pools that are incomplete or"
-    " contradict themselves. Look at the DRA driver on the nodes.",
-    "dra/class-empty": "No device is of the class that a request names: the class's selectors match"
-    " none. Name another class, or correct its selectors.",
-    "dra/selector-unmet": "No device meets a selector of a request. Correct the expression by what"
-    " the nearest device has.",
-    "dra/devices-elsewhere": "Devices that match are only on nodes that the pod may not use. Loosen"
-    " the pod's node selector or tolerate the taints of those nodes.",
-    "dra/devices-in-use": "All devices that match are allocated to other claims. Wait until one is"
-    " released, or ask for another kind.",
-    "dra/devices-tainted": "The devices that match carry taints that the request does not tolerate."
-    " Repair the device, or add a toleration to the request.",
-    "dra/amounts-short": "Of the devices that match none has left what is asked: their GPU's"
-    " partitions or shares are taken. Ask for less, or wait.",
-    "dra/too-few-together": "No single node has as many matching devices as the claims ask for"
-    " together. Ask for fewer, or split the work over several pods.",
-    "dra/constraint-unmet": "There are enough devices on a node, but not enough that agree in the"
-    " attribute of the claim's constraint. Loosen the constraint, or ask for fewer.",
-    "dra/requests-collide": "Each request could be met by itself; together they ask for devices"
-    " that exclude each other. Ask for fewer, or for other partitions.",
+    "placement/nothing-published": (
+        "No driver publishes devices, or only pools that are incomplete or contradict "
+        "themselves. Look at the DRA driver on the nodes."
+    ),
+    "placement/class-empty": (
+        "No device is of the class that a request names: the class's selectors match none. Name"
+        " another class, or correct its selectors."
+    ),
+    "placement/selector-unmet": (
+        "No device meets a selector of a request. Correct the expression by what the nearest "
+        "device has."
+    ),
+    "placement/devices-elsewhere": (
+        "Devices that match are only on nodes that the pod may not use. Loosen the pod's node "
+        "selector or tolerate the taints of those nodes."
+    ),
+    "placement/devices-in-use": (
+        "All devices that match are allocated to other claims. Wait until one is released, or "
+        "ask for another kind."
+    ),
+    "placement/devices-tainted": (
+        "The devices that match carry taints that the request does not tolerate. Repair the "
+        "device, or add a toleration to the request."
+    ),
+    "placement/amounts-short": (
+        "Of the devices that match none has left what is asked: their GPU's partitions or "
+        "shares are taken. Ask for less, or wait."
+    ),
+    "placement/too-few-together": (
+        "No single node has as many matching devices as the claims ask for together. Ask for "
+        "fewer, or split the work over several pods."
+    ),
+    "placement/constraint-unmet": (
+        "There are enough devices on a node, but not enough that agree in the attribute of the "
+        "claim's constraint. Loosen the constraint, or ask for fewer."
+    ),
+    "placement/requests-collide": (
+        "Each request could be met by itself; together they ask for devices that exclude each "
+        "other. Ask for fewer, or for other partitions."
+    ),
 }
 _BY_STAGE = {
-    "pools": "dra/nothing-published",
-    "class": "dra/class-empty",
-    "selector": "dra/selector-unmet",
-    "nodes": "dra/devices-elsewhere",
-    "free": "dra/devices-in-use",
-    "untainted": "dra/devices-tainted",
-    "amounts": "dra/amounts-short",
-    "together": "dra/too-few-together",
-    "constraint": "dra/constraint-unmet",
+    "pools": "placement/nothing-published",
+    "class": "placement/class-empty",
+    "selector": "placement/selector-unmet",
+    "nodes": "placement/devices-elsewhere",
+    "free": "placement/devices-in-use",
+    "untainted": "placement/devices-tainted",
+    "amounts": "placement/amounts-short",
+    "together": "placement/too-few-together",
+    "constraint": "placement/constraint-unmet",
 }
 _MAY_PASS = frozenset({"free", "untainted", "amounts"})
 """Time may bring what these lack."""
@@ -83,7 +103,7 @@ def funnels(cycle: Cycle, nodes: tuple[NodeVerdict, ...]) -> tuple[Funnel, ...]:
 def findings(
     cycle: Cycle, nodes: tuple[NodeVerdict, ...], found: tuple[Finding, ...]
 ) -> tuple[Finding, ...]:
-    """``found`` with the bare ``dra/no-devices`` taken apart, request by request."""
+    """``found`` with the bare ``placement/no-devices`` taken apart, request by request."""
     bare = next((f for f in found if f.reason == NO_DEVICES), None)
     if bare is None:
         return found
@@ -201,7 +221,7 @@ def _collision(cycle: Cycle, nodes: tuple[NodeVerdict, ...], bare: Finding) -> F
     """Enough for each request, and yet no node serves all: they exclude each other."""
     names = ", ".join(one.request for one in funnels(cycle, nodes))
     return Finding(
-        reason="dra/requests-collide",
+        reason="placement/requests-collide",
         detail=f"each of the requests {names} could be met by itself, but no node meets them"
         " together",
         evidence=bare.evidence,

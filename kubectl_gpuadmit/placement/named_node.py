@@ -1,8 +1,8 @@
 """A pod that names its node goes there past the scheduler: the kubelet alone has the last word.
 
 It asks less: taints of effect NoSchedule, cordons, volumes, spreading and other pods' wishes do not
-count. What does not fit now never will, for the refused pod has failed. Device plugins and the NUMA
-gate are not asked here.
+count. What does not fit now never will, for the refused pod has failed. The NUMA gate comes after
+this and is asked elsewhere.
 
 Source: k8s.io/kubernetes v1.37.2 pkg/kubelet/lifecycle/predicate.go (Admit, generalFilter,
 removeMissingExtendedResources).

@@ -9,7 +9,8 @@ balance) and draws lots among equals, so it may choose another feasible node.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -31,7 +32,6 @@ from kubectl_gpuadmit.placement import (
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import dynamic_resources, scheduling_gates
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
-from kubectl_gpuadmit.placement.kubelet.verdicts import Kubelets, PodGates
 from kubectl_gpuadmit.placement.message import scheduler_message
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.verdict import (
@@ -43,6 +43,9 @@ from kubectl_gpuadmit.verdict import (
     Shortfall,
     Unknown,
 )
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.placement.kubelet.verdicts import PodGates
 
 RULE = explain.RULE
 
@@ -109,12 +112,13 @@ def place(
         missing = _unknown(f"requests of the pod: {problem}")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     if pod.spec.nodeName in fork.nodes:
-        return _past_the_scheduler(cluster, cycle, count, names)
+        gates = alignment.gates_for(cluster, pod, policy, now)
+        return _past_the_scheduler(cluster, cycle, count, names, gates)
     if pod.spec.nodeName:
         gone = (named_node.no_such_node(pod.spec.nodeName),)
         return Placed((), cycle.verdicts(), fork, "never", gone, asked=count)
     verdicts = cycle.verdicts()
-    gates, heard = _gates(cluster, pod, policy, now), alignment.Heard()
+    gates, heard = alignment.gates_for(cluster, pod, policy, now), alignment.Heard()
     places: list[str] = []
     for i in range(count):
         best = alignment.choose(cycle, gates, None if places else heard)
@@ -147,12 +151,6 @@ def place(
     return structs.replace(_gated(cluster, pod, placed), asked=count, decided_by=decided_by)
 
 
-def _gates(cluster: Cluster, pod: Pod, policy: Policy | None, now: dt.datetime) -> PodGates | None:
-    """None where no kubelet is known to have a say in it."""
-    kubelets = Kubelets(cluster, policy, now)
-    return kubelets.for_pod(pod) if kubelets.speak else None
-
-
 def _misaligned(
     cycle: Cycle,
     verdicts: tuple[NodeVerdict, ...],
@@ -173,22 +171,36 @@ def _misaligned(
 
 
 def _past_the_scheduler(
-    cluster: Cluster, cycle: Cycle, count: int, names: Sequence[str] | None
+    cluster: Cluster,
+    cycle: Cycle,
+    count: int,
+    names: Sequence[str] | None,
+    gates: PodGates | None,
 ) -> Placed:
     """The pods name their node: nobody chooses, nobody preempts, and its kubelet decides."""
     node = cycle.pod.spec.nodeName or ""
     before = tuple(v for v in cycle.verdicts() if v.node != node)
     refused: tuple[Shortfall, ...] = ()
+    heard = alignment.Heard()
     placed = 0
     while placed < count and not refused:
         refused = named_node.refusals(cycle, cycle.cluster.nodes[node])
+        if not refused and gates is not None:
+            heard = alignment.heard_of(gates, cycle.cluster.nodes[node])
+            refused = tuple(map(alignment.shortfall, heard.refused.values()))
         if not refused:
             cycle.assume(bound(cycle.pod, pod_name(cycle.pod, names, placed), node))
             placed += 1
     info = cycle.cluster.nodes[node]
-    found = named_node.findings(info, refused, placed=placed, count=count)
+    found: Iterable[Finding]
+    if heard.refused:
+        found = (alignment.refused(heard, placed=placed, count=count, named=True),)
+    else:
+        found = named_node.findings(info, refused, placed=placed, count=count)
     own = NodeVerdict(node, not refused, refused)
     unknowns = _unseen(cluster, cycle)
+    if gates is not None:
+        unknowns += alignment.unknowns(gates, heard)
     sure: Placement = "unknown" if any(u.level != "audit" for u in unknowns) else "fits"
     return Placed(
         (node,) * placed,

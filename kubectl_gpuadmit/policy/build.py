@@ -104,6 +104,12 @@ class Builder:
     def kubelet(self, entry: Data | None, pointer: str) -> PoolKubelet | None:
         if entry is None:
             return None
+        texts: Data = {  # YAML takes the bare words for booleans, KubeletConfiguration has texts
+            key: {name: str(value).lower() for name, value in entry[key].items()}
+            for key in ("topologyManagerPolicyOptions", "cpuManagerPolicyOptions")
+            if key in entry
+        }
+        entry = {**entry, **texts}
         most = int(entry.get("topologyManagerPolicyOptions", {}).get(_MAX_NUMA, 8))
         if most < 8:
             self.report(

@@ -14,8 +14,21 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices.maturity import rows
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.policy.load import Catalogue, Reading, no_reasons
-from kubectl_gpuadmit.policy.model import Policy, Pool, StaticMatch, StaticRule
+from kubectl_gpuadmit.policy.model import (
+    Policy,
+    Pool,
+    PoolKubelet,
+    StaticMatch,
+    StaticRule,
+)
 from kubectl_gpuadmit.policy.shape import Problem, escape
+from kubectl_gpuadmit.rule import REGISTRY
+
+CLASS_SETTINGS: dict[str, tuple[str, ...]] = {
+    "topology/shared-switch": ("latency",),
+    "topology/splits-island": ("training", "inference"),
+}
+"""Rule -> its settings that name classes."""
 
 
 def lint(
@@ -131,6 +144,20 @@ class _Doubts:
                     f"no classes are declared: {effect}",
                 )
 
+        for name in sorted(on & CLASS_SETTINGS.keys()):
+            given = self.policy.settings(name)
+            for setting in CLASS_SETTINGS[name]:
+                named = given.get(setting, REGISTRY[name].settings[setting])
+                absent = [one for one in named if self.policy.named_class(one) is None]
+                if absent and (setting in given or len(absent) == len(named)):
+                    where = f"/settings/{setting}" if setting in given else ""
+                    self.warn(
+                        f"/rules/{escape(name)}{where}",
+                        "policy-class-absent",
+                        f"{setting}: no class is called {', '.join(absent)}",
+                        f"set {setting} to names of this policy's classes",
+                    )
+
     def against(self, cluster: Cluster) -> None:
         if cluster.knows("Node"):
             for pool in self.policy.pools:
@@ -141,6 +168,8 @@ class _Doubts:
                         f"no node carries {_pairs(pool.nodeSelector)}",
                         _values(cluster, pool.nodeSelector),
                     )
+                if pool.kubelet is not None:
+                    self.kubelet(cluster, pool, pool.kubelet)
             for pointer, entry in self.entries():
                 self.static(cluster, pointer, entry)
         if cluster.knows("PriorityClass"):
@@ -160,6 +189,26 @@ class _Doubts:
                         "policy-priority-class-absent",
                         f"the cluster has no priority class {name}",
                     )
+
+    def kubelet(self, cluster: Cluster, pool: Pool, declared: PoolKubelet) -> None:
+        """A declaration that the pool's own nodes contradict: theirs counts."""
+        from kubectl_gpuadmit.topology import kubelets, maps
+
+        other: dict[tuple[str, str], list[str]] = {}
+        for name in _nodes(cluster, pool.nodeSelector):
+            found = maps.node_map(cluster, name, dt.datetime.min.replace(tzinfo=dt.UTC))
+            told = kubelets.told(cluster, name, found)
+            policy = told.kubelet.topology_policy if told is not None else None
+            if told is not None and policy and policy != declared.topologyManagerPolicy:
+                other.setdefault((policy, told.source), []).append(name)
+        for (policy, source), names in sorted(other.items()):
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            self.warn(
+                f"/pools/{escape(pool.name)}/kubelet/topologyManagerPolicy",
+                "policy-kubelet-differs",
+                f"{names[0]}{more} has {policy}, says {source}: that counts, not the declaration",
+                f"write {policy}, or leave the pool's kubelet out",
+            )
 
     def static(self, cluster: Cluster, pointer: str, entry: StaticRule) -> None:
         where = pointer if self.reading.list_name == "favorites" else f"{pointer}/mutate"

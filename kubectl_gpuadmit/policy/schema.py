@@ -116,7 +116,7 @@ STATIC_MATCH = _object(
     },
     text="All that is given must hold. gpuMemoryGB is the memory of all the pod's GPUs together.",
 )
-_SWITCH: Schema = {"enum": ["true", "false"]}
+_SWITCH: Schema = {"enum": ["true", "false", True, False]}
 KUBELET = _object(
     {
         "topologyManagerPolicy": {

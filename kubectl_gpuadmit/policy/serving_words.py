@@ -14,12 +14,12 @@ Burst = Literal[
     "weights", "activations", "overhead", "kv-cache", "sequences", "free-memory", "registry"
 ]
 
-REASONS: dict[Burst, str] = {
+REASON_OF: dict[Burst, str] = {
     "weights": "model/weights",
     "activations": "model/activations",
-    "overhead": "model/overhead",
+    "overhead": "model/activations",
     "kv-cache": "model/kv-cache",
-    "sequences": "model/state",
+    "sequences": "model/sequences",
     "free-memory": "model/free-memory",
     "registry": "model/required-memory",
 }

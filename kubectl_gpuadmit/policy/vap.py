@@ -156,9 +156,7 @@ def _labels_required(policy: Policy) -> Iterator[Draft]:
         for key in keys
     ]
     note = _SHARES if conditions else ""
-    yield Draft(
-        "labels/required", "labels-required", PODS, conditions, tuple(checks), note=note
-    )
+    yield Draft("labels/required", "labels-required", PODS, conditions, tuple(checks), note=note)
 
 
 def _gpu_pods(policy: Policy) -> Check:

@@ -51,6 +51,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         amounts,
         claims,
         cluster_changes,
+        islands,
         models,
         moves,
         pools,
@@ -69,6 +70,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         cluster_changes.node_uncordoned,
         cluster_changes.pod_security_lowered,
         moves.pods_moved,
+        islands.island_freed,
         alignment.aligned,
     ):
         yield from generator(case)

@@ -35,7 +35,7 @@ _CLASSES = 3
 def claims_changed(case: Case) -> Iterator[Proposal]:
     """For each request that runs out of devices: selectors by what the nearest device has, fewer
     devices, another class, a toleration, no constraint."""
-    if not any(b.startswith("dra/") for b in case.verdict.blockers):
+    if not any(blocker in devices.REASONS for blocker in case.verdict.blockers):
         return
     cluster = case.before.cluster
     for group in case.workload.groups:

@@ -14,7 +14,7 @@ from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.gpus import is_gpu
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import priority, requests
-from kubectl_gpuadmit.placement.kubelet.verdicts import FILTER
+from kubectl_gpuadmit.placement.kubelet import FILTER
 from kubectl_gpuadmit.placement.place import bound, node_verdicts
 from kubectl_gpuadmit.proposals import Case, Proposal
 
@@ -90,7 +90,7 @@ def _movable(info: NodeInfo, most: int) -> list[Pod]:
             pod
             for pod in info.pods
             if priority(pod) <= most
-            and not _of_daemonset(pod)
+            and not of_daemonset(pod)
             and not pod.metadata.deletionTimestamp  # it is going anyway
         ),
         key=lambda pod: (_gpus(pod), pod.namespace, pod.name),
@@ -98,17 +98,17 @@ def _movable(info: NodeInfo, most: int) -> list[Pod]:
 
 
 def _proposal(cluster: Cluster, info: NodeInfo, chosen: tuple[Pod, ...]) -> Proposal:
-    moves = _destinations(cluster, chosen, info)
+    moves = destinations(cluster, chosen, info)
     return Proposal(
-        summary=" and ".join(_words(pod, info, to) for pod, to in moves),
+        summary=" and ".join(words(pod, info, to) for pod, to in moves),
         topic="moves",
         cost=60 + 5 * len(chosen),
         command=" && ".join(f"kubectl -n {pod.namespace} delete pod {pod.name}" for pod in chosen),
-        change=_moved(moves),
+        change=moved(moves),
     )
 
 
-def _destinations(
+def destinations(
     cluster: Cluster, pods: Iterable[Pod], info: NodeInfo
 ) -> tuple[tuple[Pod, str], ...]:
     """Each pod with another node that would take it after those before it, '' if none would, or
@@ -128,13 +128,15 @@ def _destinations(
     return tuple(found)
 
 
-def _words(pod: Pod, info: NodeInfo, to: str) -> str:
+def words(pod: Pod, info: NodeInfo, to: str) -> str:
     """``move team-a/x from inf-1 to inf-2`` where another node will take it, else ``stop``."""
     name = f"{pod.namespace}/{pod.name}"
     return f"move {name} from {info.name} to {to}" if to else f"stop {name} on {info.name}"
 
 
-def _moved(moves: tuple[tuple[Pod, str], ...]) -> Callable[[State], State]:
+def moved(moves: tuple[tuple[Pod, str], ...]) -> Callable[[State], State]:
+    """The cluster after these pods are where they go, '' for nowhere."""
+
     def change(state: State) -> State:
         for pod, to in moves:
             state.cluster.remove("Pod", pod.namespace, pod.name)
@@ -145,7 +147,8 @@ def _moved(moves: tuple[tuple[Pod, str], ...]) -> Callable[[State], State]:
     return change
 
 
-def _of_daemonset(pod: Pod) -> bool:
+def of_daemonset(pod: Pod) -> bool:
+    """It comes back to where it was."""
     return any(o.kind == "DaemonSet" and o.controller for o in pod.metadata.ownerReferences or ())
 
 

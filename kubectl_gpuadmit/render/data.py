@@ -36,6 +36,7 @@ def _document(report: Report) -> dict[str, Any]:
         "asOf": report.as_of,
         "source": report.source,
         "policy": report.policy,
+        **({"topology": report.topology} if report.topology else {}),
         "remediesNotSearched": report.unsearched,
         "workloads": [_workload(verdict) for verdict in report.workloads],
         "skipped": [_skipped(skipped) for skipped in report.skipped],

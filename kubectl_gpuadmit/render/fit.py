@@ -151,6 +151,8 @@ def _answer(asked: Asked, found: Envelope) -> dict[str, Any]:
             "overheadGiB": _gib(_likely(found.overhead)),
             "kvCacheGiB": _gib(_likely(found.kv_cache)),
             "headroomGiB": _gib(_likely(found.headroom)),
+            "recoveryGiB": _gib(_likely(found.recovery)),
+            "loadingGiB": _gib(found.loading),
         },
         "kvBytesPerToken": _rounded(found.kv_bytes_per_token, 1),
         "kvCacheTokens": _whole(_likely(found.kv_tokens)),
@@ -177,7 +179,7 @@ def _answer(asked: Asked, found: Envelope) -> dict[str, Any]:
 
 def _problem(problem: Problem) -> dict[str, Any]:
     return {
-        "reason": f"model/{problem.reason}",
+        "reason": f"fit/{problem.reason}",
         "dimension": problem.dimension,
         "detail": problem.detail,
     }
@@ -289,7 +291,7 @@ def _subject(asked: Asked, found: Envelope) -> str:
 
 def _reason(page: Page, mark: str, problem: Problem) -> None:
     page.block([("  ", ""), page.mark(mark), (problem.dimension, "")], problem.detail, indent=17)
-    page.block([], f"model/{problem.reason}", indent=17, style="dim")
+    page.block([], f"fit/{problem.reason}", indent=17, style="dim")
 
 
 def _account(page: Page, found: Envelope) -> None:

@@ -45,7 +45,8 @@ def to_markdown(report: Report) -> str:
             name = code_span(f"{skipped.ref.kind} {skipped.ref.name}")
             out += ["", f"? {name} was not judged: {_plain(skipped.detail)}"]
     policy = f"policy {code_span(report.policy)}" if report.policy else "no policy file"
-    out += ["", f"Rests on {_plain(wording.source(report.source))} · {policy}", ""]
+    topology = f" · topology: {_plain(report.topology)}" if report.topology else ""
+    out += ["", f"Rests on {_plain(wording.source(report.source))} · {policy}{topology}", ""]
     return "\n".join(out)
 
 

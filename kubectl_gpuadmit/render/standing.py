@@ -66,7 +66,7 @@ def word(verdict: Verdict) -> str:
 def stage(finding: Finding) -> Literal["admission", "placement", "running"]:
     """Which of the three answers a finding belongs to, by the family of its reason."""
     family = finding.reason.split("/", 1)[0]
-    if finding.rule == "placement" or family in ("placement", "preemption", "kubelet"):
+    if family in ("placement", "preemption", "kubelet"):
         return "placement"
     return "running" if family == "model" else "admission"
 

@@ -173,7 +173,8 @@ def _running(page: Page, verdict: Verdict, *, details: bool) -> None:
     detail = served.memory(first) if first is not None else ""
     if verdict.running == "unknown":
         detail = _missing(verdict, "running") or served.missing(verdict.models) or detail
-    _status(page, "running", mark, verdict.running, detail or "nobody says what it serves")
+        detail = detail or "nothing says which model it serves"
+    _status(page, "running", mark, verdict.running, detail)
     for model in verdict.models:
         if model.engine:
             for line in served.lines(model, several=len(verdict.models) > 1, details=details):
@@ -317,6 +318,8 @@ def rests_on(page: Page, report: Report) -> None:
     page.block(
         [("Rests on  ", BOLD)], f"{wording.source(report.source)} · {policy}", indent=10, style=DIM
     )  # fmt: skip
+    if report.topology:
+        page.block([("Topology  ", BOLD)], report.topology, indent=10, style=DIM)
     if report.unsearched:
         which = "last one" if report.unsearched == 1 else f"last {report.unsearched:,}"
         said = f"of what is refused or waits, the {which} got no search for remedies: explain it"

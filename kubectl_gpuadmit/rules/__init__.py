@@ -45,6 +45,12 @@ from kubectl_gpuadmit.rules import (
     static_deny,
     static_mutate,
     static_taints,
+    topology_group_links,
+    topology_island_integrity,
+    topology_pin_node,
+    topology_residue,
+    topology_shared_switch,
+    topology_splits_island,
 )
 
 __all__ = [
@@ -87,4 +93,10 @@ __all__ = [
     "static_deny",
     "static_mutate",
     "static_taints",
+    "topology_group_links",
+    "topology_island_integrity",
+    "topology_pin_node",
+    "topology_residue",
+    "topology_shared_switch",
+    "topology_splits_island",
 ]

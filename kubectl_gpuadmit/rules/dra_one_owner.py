@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import owners
 from kubectl_gpuadmit.devices.owners import BothModes
+from kubectl_gpuadmit.kube.dra import ResourceClaim
 from kubectl_gpuadmit.policy.usage import admitted_nodes, uses_gpus
 from kubectl_gpuadmit.rule import Ask, Found, rule
+from kubectl_gpuadmit.topology import maps
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 
 _SHOWN = 8
@@ -23,8 +25,10 @@ _SHOWN = 8
         " off (node label or selector of its DaemonSet), or the driver.",
         "dra/published-twice": "One GPU stands in the slices of two drivers or pools, so that two"
         " claims may get it. Remove the driver that should not publish it.",
+        "dra/held-twice": "One GPU is held by a pod through the device plugin and by another"
+        " through its claim at the same time. Drain the node and run one of the two there.",
     },
-    reads={"Node", "ResourceSlice"},
+    reads={"GpuTopology", "Node", "ResourceClaim", "ResourceSlice"},
     level="warn",
 )
 def dra_one_owner(ask: Ask, cluster: Cluster) -> Iterator[Found]:
@@ -34,7 +38,8 @@ def dra_one_owner(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     (``status.allocatable``) and a DRA driver of the same vendor publishes devices for it. Where GPU
     Feature Discovery says how many GPUs the node has and both numbers together are no more, they
     can be different ones, and nothing is said. GPUs that two drivers publish are joined by UUID and
-    PCI address. Only nodes that the pod could land on count.
+    PCI address, and so are those that the agent's map shows in a pod's hands through the device
+    plugin and that a claim has as well. Only nodes that the pod could land on count.
     """
     if not ask.first_group or not uses_gpus(ask.pod, ask.policy.gpu_patterns):
         return
@@ -48,17 +53,52 @@ def dra_one_owner(ask: Ask, cluster: Cluster) -> Iterator[Found]:
         return
     both = owners.in_both_modes(cluster)
     twice = owners.published_twice(cluster)
-    if not both and not twice:
+    held = owners.held_twice(cluster, _plugged(ask, cluster))
+    if not both and not twice and not held:
         return
     mine = {info.name for info in admitted_nodes(cluster, ask.pod)}
     if here := [one for one in both if one.node in mine]:
         yield _both(ask, here)
+    for pair in [pair for pair in held if pair.node in mine][:_SHOWN]:
+        yield Finding(
+            reason="dra/held-twice",
+            detail=f"{pair.key} on {pair.node} is held by pod {pair.pod} through the device plugin"
+            f" and by claim {pair.claim}",
+            evidence=(
+                Evidence(
+                    f"Node {pair.node}", pair.key, 2, 1, "GpuTopology, ResourceClaims", "most"
+                ),
+            ),
+        )
     for one in twice[:_SHOWN]:
         yield Finding(
             reason="dra/published-twice",
             detail=f"{one.key} is published as {' and as '.join(one.devices)}",
             evidence=(Evidence(one.key, "devices", len(one.devices), 1, "ResourceSlices", "most"),),
         )
+
+
+def _plugged(ask: Ask, cluster: Cluster) -> dict[str, list[tuple[str, str, str]]]:
+    """Node -> (UUID, PCI address, pod) of what containers have from the device plugin, on nodes of
+    which claims have devices, as the agents report it."""
+    if not cluster.knows(maps.KIND):
+        return {}
+    pools = {
+        result.pool
+        for claim in cluster.every("ResourceClaim")
+        if isinstance(claim, ResourceClaim) and claim.status.allocation is not None
+        for result in claim.status.allocation.devices.results or ()
+    }
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for known in maps.node_maps(cluster, sorted(pools & cluster.nodes.keys()), ask.now):
+        gpus = {gpu.index: gpu for gpu in known.gpus}
+        for holder in known.holders or ():
+            gpu = gpus.get(holder.gpu)
+            if holder.via == "device-plugin" and gpu is not None:
+                who = f"{holder.namespace}/{holder.pod}"
+                entry = (gpu.uuid or "", gpu.pci_bus_id or "", who)
+                found.setdefault(known.node, []).append(entry)
+    return found
 
 
 def _both(ask: Ask, nodes: list[BothModes]) -> Finding:

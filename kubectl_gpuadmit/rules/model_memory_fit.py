@@ -25,10 +25,8 @@ if TYPE_CHECKING:
         "at once, quantise the cache, or use larger or more GPUs.",
         "model/activations": "The weights fit, but the peak of one step does not beside them. "
         "Lower --max-num-batched-tokens or --max-num-seqs, or use larger or more GPUs.",
-        "model/overhead": "Weights, CUDA context, graphs and communication buffers together take "
-        "more than a GPU has. Use eager mode, larger GPUs or more of them.",
-        "model/state": "The recurrent state of the sequences served at once does not fit. Serve "
-        "fewer sequences.",
+        "model/sequences": "More sequences are to be served at once than max-num-seqs lets in, or "
+        "than the cache holds recurrent states for. Change max-num-seqs, or the target load.",
         "model/free-memory": "The engine wants a larger part of the GPU than its other users leave "
         "free, and refuses to start. Lower --gpu-memory-utilization, or use a GPU of its own.",
         "model/required-memory": "The registry says that one replica needs more GPU memory than "
@@ -83,7 +81,7 @@ def _judged(ask: Ask, engine: EngineFit) -> Iterator[Found]:
     if burst is None:
         return  # the layout alone is wrong: model/divisibility says that
     yield Finding(
-        reason=words.REASONS[burst],
+        reason=words.REASON_OF[burst],
         detail=words.sentence(engine, best, burst),
         evidence=words.evidence(engine, best),
         field=ask.field(engine.recognised.pointer),

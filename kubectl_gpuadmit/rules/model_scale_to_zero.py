@@ -24,19 +24,19 @@ def model_scale_to_zero(
     no autoscaler adds nodes for it. ``kinds`` are those that it is done to; each of them must have
     ``spec.replicas``. An object whose model is not known, or fits somewhere, is left alone.
     """
-    if ask.workload.ref.kind not in kinds or not ask.first_group:
+    spec = ask.workload.manifest.get("spec")
+    replicas = spec.get("replicas") if isinstance(spec, dict) else None
+    if ask.workload.ref.kind not in kinds or not ask.first_group or replicas == 0:
         return
     found = serving.pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy)
     if found.standing() != "exceeds":
         return
     from kubectl_gpuadmit.policy import serving_words as words
 
-    spec = ask.workload.manifest.get("spec")
-    there = isinstance(spec, dict) and "replicas" in spec
     why = next(words.why(engine) for engine in found.engines if engine.standing() == "exceeds")
     message = f"scaled to zero: {why}"
     yield Mutation(
-        ops=({"op": "replace" if there else "add", "path": _AT, "value": 0},),
+        ops=({"op": "add" if replicas is None else "replace", "path": _AT, "value": 0},),
         of="object",
         summary=message,
         event=ObjectEvent("Warning", "ModelDoesNotFit", _cut(message)),

@@ -32,7 +32,8 @@ def quota_unused_key(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     ``requests.nvidia.com/gpuu`` is enforced, for a resource that nobody can have. It is reported
     where nodes and pods are known and none of them names the resource, nor a DeviceClass maps it;
     a node pool that is scaled to zero would make it right again. Keys per DeviceClass are reported
-    where the classes are known and this one is not among them.
+    where the classes are known and this one is not among them. A limit of 0 is a closed door, which
+    is meant for what may come.
     """
     if not ask.first_group:
         return
@@ -44,6 +45,8 @@ def quota_unused_key(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     for quota in cluster.quotas(ask.namespace):
         for key, amount in sorted((quota.spec.hard or {}).items()):
             name = class_of(key)
+            if str(amount) == "0":
+                continue
             if name:
                 if cluster.knows("DeviceClass") and name not in classes:
                     yield _finding(quota, key, str(amount), name, sorted(classes))

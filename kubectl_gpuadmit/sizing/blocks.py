@@ -70,6 +70,8 @@ def head_width(a: Architecture) -> int:
         return a.head_dim
     if not a.num_attention_heads:
         raise NoPlan("num_attention_heads in config.json")
+    if a.num_attention_heads > a.hidden_size:
+        raise NoPlan("head_dim in config.json: there are more heads than the hidden size")
     return a.hidden_size // a.num_attention_heads
 
 

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
+from kubectl_gpuadmit.errors import UnreadableMap
 from kubectl_gpuadmit.topology import labelled, shapes, slices
 from kubectl_gpuadmit.topology.model import NodeMap
-from kubectl_gpuadmit.topology.reported import UnreadableMap, from_object
+from kubectl_gpuadmit.topology.reported import from_object
 
 MAX_AGE = dt.timedelta(minutes=5)
 """An agent that has been silent for longer is not believed; it renews every minute or so."""
@@ -109,3 +110,32 @@ def _without_agent(
         gpus=shapes.assumed_gpus(shape, found.gpus),
         assumed=shape.assumption,
     )
+
+
+def rests_on(cluster: Cluster, now: dt.datetime, *, max_age: dt.timedelta = MAX_AGE) -> str:
+    """From where the maps are that were looked at in this cluster so far, '' for none:
+    ``agent maps of 2 nodes, 30 s old at most; labels of 1 node, by known machines``."""
+    ages: list[int] = []
+    counts = dict.fromkeys(("agent", "stale", "slices", "labels", "allocatable"), 0)
+    assumed = 0
+    for key, held in cluster.static_memo.items():
+        if not isinstance(key, tuple) or key[0] != "topology/map" or held[1] is None:
+            continue
+        found = aged(held[1], now, max_age)
+        counts["stale" if found.stale else found.source] += 1
+        assumed += bool(found.assumed)
+        if found.source == "agent" and not found.stale:
+            ages.append(age_seconds(found, now) or 0)
+    parts = [
+        words.format(f"{number:,} node{'' if number == 1 else 's'}")
+        for kind, words in (
+            ("agent", f"agent maps of {{}}, {max(ages, default=0):,} s old at most"),
+            ("stale", "stale agent maps of {}"),
+            ("slices", "ResourceSlices of {}"),
+            ("labels", "GPU labels of {}"),
+            ("allocatable", "allocatable counts of {}"),
+        )
+        if (number := counts[kind])
+    ]
+    told = "; ".join(parts)
+    return told + (f" (NVLink of {assumed:,} by the known machine)" if assumed else "")

@@ -15,7 +15,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from kubectl_gpuadmit.topology import islands
-from kubectl_gpuadmit.topology.model import PCIE_LEVELS, NodeMap
+from kubectl_gpuadmit.topology.model import PCIE_LEVELS, Link, NodeMap
 
 SIZES = (1, 2, 4, 8)
 
@@ -38,14 +38,26 @@ class Wiring(Struct, frozen=True):
     far: tuple[tuple[int, ...], ...]
 
 
+_WIRINGS: dict[tuple[object, ...], tuple[tuple[Link, ...], Wiring]] = {}
+_MOST = 512
+"""By the identity of the links: machines that are wired alike share them."""
+
+
 def wiring(found: NodeMap) -> Wiring | None:
     """None where what joins the GPUs is not known."""
     if not islands.known(found):
         return None
     assert found.links is not None
-    numas = tuple(gpu.numa for gpu in found.gpus)
-    links = tuple((link.a, link.b, link.lanes, _rank(link.type)) for link in found.links)
-    return _wiring(tuple(gpu.index for gpu in found.gpus), numas, links)
+    indexes = tuple([gpu.index for gpu in found.gpus])
+    numas = tuple([gpu.numa for gpu in found.gpus])
+    key = (id(found.links), indexes, numas)
+    known = _WIRINGS.get(key)
+    if known is None or known[0] is not found.links:
+        links = tuple((link.a, link.b, link.lanes, _rank(link.type)) for link in found.links)
+        if len(_WIRINGS) >= _MOST:
+            _WIRINGS.clear()
+        known = _WIRINGS[key] = (found.links, _wiring(indexes, numas, links))
+    return known[1]
 
 
 def _rank(type: str) -> int:
@@ -170,6 +182,21 @@ def groups(found: NodeMap, free: Collection[int], size: int) -> int | None:
     """How many joined sets of ``size`` can be had together out of ``free``; None if not known."""
     wires = wiring(found)
     return None if wires is None else _packed(wires, _counts(wires, free), size, 0)
+
+
+def groups_left(
+    found: NodeMap, free: Collection[int], loose: int, size: int
+) -> tuple[int, int] | None:
+    """The same where ``loose`` of ``free`` are taken and nobody says which: at worst, at best."""
+    wires = wiring(found)
+    if wires is None:
+        return None
+    have = _counts(wires, free)
+    told = [
+        _packed(wires, tuple(h - t for h, t in zip(have, taken, strict=True)), size, 0)
+        for taken in _choices(have, min(loose, sum(have)))
+    ]
+    return min(told), max(told)
 
 
 def clean_placements(

@@ -62,7 +62,7 @@ def test_one_answer_in_whole() -> None:
         "\n"
         "  ✗ kv-cache     one request of 40,960 tokens needs 10.00 GiB of cache a GPU,\n"
         "                 and 4.45 are left: up to 18,240 tokens fit\n"
-        "                 model/kv-below-context\n"
+        "                 fit/kv-below-context\n"
         "\n"
         "What would fit (each tried)\n"
         "  1  --max-model-len 17408             1.0 requests of 17,408 tokens\n"
@@ -124,7 +124,7 @@ def test_the_target_load_may_be_what_bursts() -> None:
     args = ("--model", "Qwen/Qwen3-8B", "--gpu", "A100 80GB", "--max-model-len", "8192")
     assert data(*args)["fits"] is True
     found = data(*args, "--concurrency", "200", "--context", "8192", code=1)
-    assert [p["reason"] for p in found["problems"]] == ["model/kv-below-load"]
+    assert [p["reason"] for p in found["problems"]] == ["fit/kv-below-load"]
 
 
 def test_advice_lists_the_smallest_first_and_every_one_fits() -> None:

@@ -267,7 +267,7 @@ def judged(given: Json, *objects: Json, copies: int = 1) -> Verdict:
 def test_the_finding_says_it_in_one_sentence_and_numbers_and_the_remedy_was_tried() -> None:
     verdict = judged(spec(exactly("gpu.nvidia.com", f"{HOPPER} && {MEMORY}")))
     assert (verdict.admission, verdict.placement) == ("admitted", "never")
-    assert verdict.blockers == ("dra/selector-unmet",)
+    assert verdict.blockers == ("placement/selector-unmet",)
     (found,) = verdict.findings
     assert found.detail == (
         "request r0 needs 1: of 8 devices of class gpu.nvidia.com, none is after selector 1;"
@@ -296,19 +296,19 @@ def test_the_finding_says_it_in_one_sentence_and_numbers_and_the_remedy_was_trie
         (
             spec(exactly(count=9)),
             (),
-            "dra/too-few-together",
+            "placement/too-few-together",
             "in ResourceClaimTemplate t: 8 instead of 9 devices",
         ),
         (
             spec(exactly("gpu.nvidia.com", HOPPER.replace("Hopper", "Hoper"))),
             (),
-            "dra/selector-unmet",
+            "placement/selector-unmet",
             "in ResourceClaimTemplate t: architecture: == 'Hopper' instead of == 'Hoper'",
         ),
         (
             spec(exactly("vfio.gpu.nvidia.com")),
             (),
-            "dra/class-empty",
+            "placement/class-empty",
             "in ResourceClaimTemplate t: DeviceClass gpu.nvidia.com instead of vfio.gpu.nvidia.com",
         ),
     ],
@@ -327,7 +327,7 @@ def test_a_tainted_device_is_offered_with_a_toleration() -> None:
     for device in slice["spec"]["devices"]:
         device["taints"] = [{"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule"}]
     verdict = judged(spec(exactly()), *make_devices.classes(), node, slice)
-    assert "dra/devices-tainted" in verdict.blockers
+    assert "placement/devices-tainted" in verdict.blockers
     assert [remedy.summary for remedy in verdict.remedies] == [
         "in ResourceClaimTemplate t: tolerate the device taint gpu.nvidia.com/xid=79:NoSchedule"
     ]
@@ -336,7 +336,7 @@ def test_a_tainted_device_is_offered_with_a_toleration() -> None:
 def test_requests_that_exclude_each_other_are_said_to_collide() -> None:
     given = [*make_devices.classes(), *make_devices.dynamic_mig(gpus=1)]
     verdict = judged(spec(exactly(), exactly("mig.nvidia.com")), *given)
-    assert "dra/requests-collide" in verdict.blockers
+    assert "placement/requests-collide" in verdict.blockers
 
 
 def test_claims_and_templates_alone_are_judged_by_themselves() -> None:
@@ -370,7 +370,7 @@ def test_claims_and_templates_alone_are_judged_by_themselves() -> None:
         for v in report.workloads
     ]
     assert told == [
-        ("ResourceClaimTemplate", "big", 0, "admitted", "never", ("dra/selector-unmet",), ()),
+        ("ResourceClaimTemplate", "big", 0, "admitted", "never", ("placement/selector-unmet",), ()),
         ("ResourceClaim", "one", 0, "admitted", "fits", (), ()),
     ]
     assert report.workloads[0].remedies[0].summary.endswith("instead of quantity('80Gi')")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from examples import make_devices
+from kubectl_gpuadmit.cli.main import main
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import ownership
 from kubectl_gpuadmit.devices.ownership import Ownership
@@ -228,3 +231,40 @@ def test_the_document_holds_every_field() -> None:
             ],
         }
     ]
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples/devices"
+
+
+def test_the_command_shows_the_claims_of_a_snapshot(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", "--claims", "--snapshot", str(EXAMPLE)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "  2 claims with 5 devices · 1 in-use · 1 leaked\n\n✗ ml/sweep-9-gpu-4mzqd"
+    )
+    assert main(["topo", "--claims", "--snapshot", str(EXAMPLE), "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schemaVersion"] == "gpu-admit.io/topology/v1"
+    assert [one["state"] for one in document["claims"]] == ["leaked", "in-use"]
+    assert main(["topo", "--claims", "-n", "other", "--snapshot", str(EXAMPLE)]) == 0
+    assert capsys.readouterr().out == "  no claims\n"
+
+
+def test_the_overview_alerts_of_a_leaked_claim(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", "--snapshot", str(EXAMPLE), "-o", "json"]) == 0
+    alerts = json.loads(capsys.readouterr().out)["alerts"]
+    leaked = [one for one in alerts if one["code"] == "leaked-claim"]
+    assert [(one["node"], one["what"]) for one in leaked] == [
+        (
+            "h100-0",
+            "claim ml/sweep-9-gpu-4mzqd keeps gpu-7: reserved for pod ml/sweep-9, gone",
+        )
+    ]
+
+
+def test_claims_that_nobody_exported_are_not_an_empty_map(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "n.json").write_text(json.dumps(make_devices.h100()[0]))
+    assert main(["topo", "--claims", "--snapshot", str(tmp_path)]) == 3
+    assert "ResourceClaim objects are not in the source [not-in-source]" in capsys.readouterr().err

@@ -5,8 +5,7 @@ and names those that are missing. Patterns are searched in the referee's own wor
 
 Left out, because no object of a snapshot brings them about: "insufficient quota to consume" and
 "insufficient quota to match these scopes" (configuration of the admission plugin), "status unknown
-for quota" and time-outs of quota (states of caches), texts of webhooks and policies, and of
-DynamicResources (a family of its own).
+for quota" and time-outs of quota (states of caches), texts of webhooks and policies.
 """
 
 from __future__ import annotations
@@ -120,6 +119,25 @@ OBJECTS = (
     r"exceeded quota: \S+, requested: \S*requests\.nvidia\.com/gpu=",
 )
 
+DRA = (
+    # pkg/scheduler/framework/plugins/dynamicresources and k8s.io/dynamic-resource-allocation
+    r"^cannot allocate all claims$",
+    r"^resourceclaim not available on the node$",
+    r"^invalid resource pools were encountered$",
+    r"^cannot schedule extended resource claim$",
+    r'^could not find ResourceClaim "',
+    r'^resourceclaim "[^"]+" is being deleted$',
+    r"was not created for Pod \S+ \(Pod is not owner\)$",
+    r": ResourceClaim not created yet$",
+    r"^request \S+: device class \S+ does not exist$",
+    r"selector #\d+ on device \S+: CEL runtime error: no such key: ",
+    r"selector #\d+: CEL compile error: ",
+    r"asks for all devices, but resource pool \S+ is currently being updated",
+    r"asks for all devices, but resource pool \S+ is currently invalid",
+    r"cannot add device \S+ because a claim constraint would not be satisfied",
+    r"adding \d+ devices exceeds the claim limit of 32, with \d+ already accounted for",
+)
+
 NUMA = (
     # pkg/kubelet/cm/topologymanager/topology_manager.go and scope_*.go
     r"^Resources cannot be allocated with Topology locality$",
@@ -162,6 +180,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "preemption": PREEMPTION,
     "admission": ADMISSION,
     "objects": OBJECTS,
+    "dra": DRA,
     "numa": NUMA,
 }
 """Family -> patterns. A family that is not named has its messages counted by tests of its own."""

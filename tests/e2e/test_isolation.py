@@ -373,3 +373,39 @@ def test_a_namespace_that_is_not_there_is_not_made_in_passing(bed: ControlPlane,
     code, _, err = run("isolate", "nowhere", "--sharing", "exclusive", "--apply")
     assert code == 2
     assert "the cluster has no namespace nowhere [no-such-namespace]" in err
+
+
+def test_explain_says_where_the_pod_of_an_isolated_namespace_would_land(
+    bed: ControlPlane, run: Run, tenants: tuple[str, str], tmp_path: Path
+) -> None:
+    """The claim is not in the manifest: explain reads the devices all the same."""
+    load(bed, [*make_devices.classes(), *make_devices.mig()])
+    isolate(run, tenants[0], "--sharing", "mig", "--mig-profile", "3g.20gb", "--max-devices", "4")
+    verdict = explained(run, tmp_path, chart_pod("p", tenants[0]))
+    assert (verdict["admission"], verdict["placement"]) == ("mutated", "fits")
+    for name in ("a", "b"):
+        claim_of(bed, created(bed, run, tmp_path, chart_pod(name, tenants[0])))
+    verdict = explained(run, tmp_path, chart_pod("c", tenants[0]))
+    assert verdict["placement"] == "waits"
+    assert verdict["blockers"] == ["placement/devices-in-use"]
+
+
+def test_a_claim_is_explained_by_itself_on_the_live_cluster(
+    bed: ControlPlane, run: Run, tenants: tuple[str, str], tmp_path: Path
+) -> None:
+    load(bed, [*make_devices.classes(), *make_devices.h100()])
+    text = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('80Gi')) >= 0"
+    asks = {"deviceClassName": "gpu.nvidia.com", "selectors": [{"cel": {"expression": text}}]}
+    claim = {
+        "apiVersion": V1,
+        "kind": "ResourceClaim",
+        "metadata": {"name": "eighty", "namespace": tenants[0]},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": asks}]}},
+    }
+    verdict = explained(run, tmp_path, claim)
+    assert (verdict["placement"], verdict["blockers"]) == ("never", ["placement/selector-unmet"])
+    bed.client.create(claim)
+    pod = chart_pod("p", tenants[0], resourceClaims=[{"name": "g", "resourceClaimName": "eighty"}])
+    bed.client.create(pod)
+    outcome = bed.outcome(tenants[0], "p")
+    assert "cannot allocate all claims" in outcome.message

@@ -9,6 +9,7 @@ import pytest
 from kubectl_gpuadmit import rules
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import (
+    Generic,
     Node,
     NodeSpec,
     ObjectMeta,
@@ -16,6 +17,7 @@ from kubectl_gpuadmit.kube.objects import (
     Taint,
 )
 from kubectl_gpuadmit.policy.lint import lint
+from kubectl_gpuadmit.policy.load import load_policy
 from kubectl_gpuadmit.policy.starter import STARTER
 from tests.policy import texts
 
@@ -105,6 +107,28 @@ def test_a_rule_that_asks_for_classes_needs_some() -> None:
     ]
 
 
+def test_a_rule_that_names_classes_names_those_of_the_policy() -> None:
+    classes = "classes: {serve: {match: {labels: {x: a}}}, train: {match: {labels: {x: b}}}}\n"
+    rule = "rules: {topology/splits-island: {level: deny, settings: {training: [train]}}}\n"
+    assert warnings(classes + rule) == [
+        (
+            4,
+            "policy-class-absent",
+            "inference: no class is called inference | "
+            "set inference to names of this policy's classes",
+        )
+    ]
+    whole = rule.replace("[train]", "[train], inference: [serve]")
+    assert warnings(classes + whole) == []
+    odd = rule.replace("[train]", "[tran], inference: [serve]")
+    assert [w[1:] for w in warnings(classes + odd)] == [
+        (
+            "policy-class-absent",
+            "training: no class is called tran | set training to names of this policy's classes",
+        )
+    ]
+
+
 def test_a_policy_is_held_against_the_cluster() -> None:
     body = (
         "pools: {a: {nodeSelector: {gpu-partition: gold}}}\n"
@@ -147,3 +171,76 @@ def test_a_doubt_about_an_older_form_stands_at_its_line() -> None:
         (7, "policy-selects-no-node", "favorites[0].nodeSelector"),
         (11, "policy-taint-absent", "favorites[0].requiredTaints[0]"),
     ]
+
+
+POOL = """\
+pools:
+  inference:
+    nodeSelector: {gpu-partition: inf}
+    kubelet: {topologyManagerPolicy: single-numa-node}
+"""
+
+
+def test_a_declared_kubelet_that_the_nodes_contradict() -> None:
+    def says(name: str, policy: str) -> Generic:
+        return Generic(
+            metadata=ObjectMeta(name=name),
+            realKind="KubeletConfiguration",
+            document={"topologyManagerPolicy": policy},
+        )
+
+    inf = {"gpu-partition": "inf"}
+    nodes = [node("inf-0", inf), node("inf-1", inf), node("inf-2", inf), node("web", {})]
+    said = [says("inf-0", "single-numa-node"), says("inf-1", "none"), says("web", "restricted")]
+    assert warnings(POOL, Cluster.of([*nodes, *said])) == [
+        (
+            6,
+            "policy-kubelet-differs",
+            "inf-1 has none, says kubelet /configz: that counts, not the declaration"
+            " | write none, or leave the pool's kubelet out",
+        )
+    ]
+    assert warnings(POOL, Cluster.of([*nodes, said[0]])) == []
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "ref", "words"),
+    [
+        ("{topologyManagerScope: pod}", "policy-missing-key", "topologyManagerPolicy"),
+        ("{topologyManagerPolicy: strict}", "policy-bad-value", "strict"),
+        ("{topologyManagerPolicy: none, scope: pod}", "policy-unknown-key", "scope"),
+        (
+            "{topologyManagerPolicy: restricted,"
+            " topologyManagerPolicyOptions: {max-allowable-numa-nodes: '4'}}",
+            "policy-bad-value",
+            "4 is below 8, and no kubelet starts so",
+        ),
+        (
+            "{topologyManagerPolicy: single-numa-node, cpuManagerPolicy: static,"
+            " cpuManagerPolicyOptions: {align-by-socket: 'true'}}",
+            "policy-bad-value",
+            "no kubelet starts with align-by-socket and single-numa-node together",
+        ),
+        (
+            "{topologyManagerPolicy: none, reservedSystemCPUs: all}",
+            "policy-bad-value",
+            "all",
+        ),
+    ],
+)
+def test_what_no_kubelet_would_take_is_an_error_with_its_place(
+    kubelet: str, ref: str, words: str
+) -> None:
+    body = f"pools:\n  a:\n    nodeSelector: {{pool: a}}\n    kubelet: {kubelet}\n"
+    (problem,) = lint((HEAD + body).encode(), "p.yaml", now=NOW)
+    assert (problem.severity, problem.ref, problem.line) == ("error", ref, 6)
+    assert words in problem.message
+
+
+def test_a_switch_may_be_written_without_quotes() -> None:
+    options = "cpuManagerPolicyOptions: {full-pcpus-only: true}"
+    body = POOL.replace("single-numa-node}", f"restricted, cpuManagerPolicy: static, {options}}}")
+    assert warnings(body) == []
+    (pool,) = load_policy((HEAD + body).encode(), "p.yaml").pools
+    assert pool.kubelet is not None
+    assert pool.kubelet.cpuManagerPolicyOptions == {"full-pcpus-only": "true"}

@@ -7,6 +7,7 @@ import datetime as dt
 import pytest
 
 from kubectl_gpuadmit import rules
+from kubectl_gpuadmit.devices.maturity import Entry, Ledger, Versions
 from kubectl_gpuadmit.errors import BadPolicy
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
 from kubectl_gpuadmit.kube.workloads import DeclaredKind
@@ -17,11 +18,13 @@ from kubectl_gpuadmit.policy import (
     Policy,
     PolicyException,
     Pool,
+    PoolKubelet,
     RequiredTaint,
     RuleConfig,
     StaticMatch,
     StaticRule,
     TemplateChange,
+    Tenant,
     WorkloadClass,
 )
 from kubectl_gpuadmit.policy.load import load_policy, read_policy
@@ -57,6 +60,7 @@ def test_the_documented_policy_is_read_in_every_part() -> None:
                 "train",
                 {"gpu-partition": "train"},
                 (Toleration("dedicated", "Equal", "gpu", "NoSchedule"),),
+                PoolKubelet("single-numa-node", "pod", cpuManagerPolicy="static"),
             ),
         ),
         classes=(
@@ -80,6 +84,8 @@ def test_the_documented_policy_is_read_in_every_part() -> None:
                 pools={"train": "warn"},
             ),
             "partition/confine": RuleConfig(level="deny"),
+            "dra/immature-feature": RuleConfig(),
+            "dra/tenant-allow-list": RuleConfig(),
         },
         static=(
             StaticRule(
@@ -100,6 +106,28 @@ def test_the_documented_policy_is_read_in_every_part() -> None:
         declared_kinds=(
             DeclaredKind(
                 "Trainer", ".spec.template", apiVersion="example.com/v1", replicas=".spec.replicas"
+            ),
+        ),
+        ledger=Ledger(
+            versions=Versions((1, 37), (0, 5), (26, 7)),
+            entries=(
+                Entry(
+                    feature="DynamicMIG",
+                    owner="gpu-platform@example.com",
+                    expires=dt.datetime(2026, 12, 31, 23, 59, 59, tzinfo=dt.UTC),
+                    reason="pilot on the A100 nodes",
+                    testCluster="mig-lab",
+                ),
+            ),
+        ),
+        tenants=(
+            Tenant(
+                name="research",
+                namespaces=("research-*",),
+                deviceClasses=("mig.nvidia.com",),
+                selectors=("device.attributes['gpu.nvidia.com'].profile == '1g.10gb'",),
+                maxDevices=2,
+                runtimeClasses=("nvidia",),
             ),
         ),
         gpu_patterns=("nvidia.com/gpu", "nvidia.com/mig-*"),

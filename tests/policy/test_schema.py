@@ -31,6 +31,8 @@ def data(text: str) -> dict[str, Any]:
     read = yaml.safe_load(text)
     for exception in read.get("exceptions", ()):
         exception["expires"] = str(exception["expires"])
+    for decision in read.get("ledger", {}).get("features", ()):
+        decision["expires"] = str(decision["expires"])
     assert isinstance(read, dict)
     return read
 

@@ -144,10 +144,14 @@ def ask_of(case: Case, policy: Policy) -> tuple[Ask, Cluster]:
 
 def mutated(ask: Ask, cluster: Cluster, found: list[Found], rule: Rule) -> Ask:
     """The question after the mutations that are in force, as the engine applies them."""
-    template = ask.group.template
+    template, workload = ask.group.template, ask.workload
     for mutation in found:
+        if isinstance(mutation, Mutation) and mutation.of == "object":
+            manifest = jsonpatch.apply_patch(workload.manifest, list(mutation.ops), in_place=False)
+            workload = structs.replace(workload, manifest=manifest)
         if (
             isinstance(mutation, Mutation)
+            and mutation.of == "template"
             and ask.policy.level(mutation.rule or rule.name) == "deny"
         ):
             template = jsonpatch.apply_patch(template, list(mutation.ops), in_place=False)
@@ -157,7 +161,7 @@ def mutated(ask: Ask, cluster: Cluster, found: list[Found], rule: Rule) -> Ask:
     )
     pod = structs.replace(pod, metadata=metadata)
     group = structs.replace(ask.group, template=template, pod=pod)
-    return structs.replace(ask, group=group, pod=chain.mutate(pod, cluster).pod)
+    return structs.replace(ask, workload=workload, group=group, pod=chain.mutate(pod, cluster).pod)
 
 
 def compared(expected: list[dict[str, Any]], found: list[Any]) -> list[dict[str, Any]]:

@@ -383,6 +383,25 @@ def test_every_assumption_names_its_source() -> None:
 
 
 def test_reasons_are_catalogued() -> None:
-    source = set(REASONS)
-    assert all(code == code.lower() and text.endswith(".") for code, text in REASONS.items())
-    assert {"weights-exceed", "activations-exceed", "kv-below-context"} <= source
+    found = [
+        ask("meta-llama/Llama-3.3-70B-Instruct", L4),
+        ask("Qwen/Qwen3-32B"),
+        ask("Qwen/Qwen2.5-7B", tensor_parallel_size=8),
+        ask("Qwen/Qwen3-8B", gpu_memory_utilization=0.99),
+    ]
+    said = {f"fit/{p.reason}" for answer in found for p in (*answer.problems, *answer.warnings)}
+    assert len(said) == 4
+    assert said <= set(REASONS)
+
+
+def test_sglang_sets_aside_by_the_size_of_the_gpu() -> None:
+    found = ask(
+        "meta-llama/Llama-3.1-8B",
+        engine="sglang",
+        version="0.5.4",
+        max_model_len=8192,
+        tensor_parallel_size=8,
+    )
+    assert ("mem_fraction_static 0.817", "SGLang 0.5.4, its default") in [
+        (a.what, a.source) for a in found.assumptions
+    ]

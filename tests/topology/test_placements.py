@@ -146,7 +146,7 @@ PAIRS = from_rows(
         (HGX, [Island((0, 1, 2, 3, 4, 5, 6, 7), "all-to-all", 18)]),
         (PAIRS, [Island((0, 1), "all-to-all", 12), Island((2, 3), "all-to-all", 12)]),
         (from_rows(CUBE.matrix), [Island((0, 1, 2, 3, 4, 5, 6, 7), "partial", 0)]),
-        (from_rows(["X PHB", "PHB X"]), [Island((0,), "all-to-all", 0), Island((1,), "all-to-all", 0)]),
+        (from_rows(["X PHB", "PHB X"]), [Island((n,), "all-to-all", 0) for n in (0, 1)]),
         (from_rows(["X"]), [Island((0,), "all-to-all", 0)]),
         (from_rows(["X ?", "? X"]), None),
         (NodeMap("n", "labels", count=8), None),

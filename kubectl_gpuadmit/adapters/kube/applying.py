@@ -173,5 +173,6 @@ class Applier:
                 " of kubectl",
             )
         if problem.status in (400, 403, 422) and not problem.by_rbac:
-            return Unanswerable("refused", f"{what}: {problem.message}", hint="see the reason")
+            said = f"{what}: {problem.message}"
+            return Unanswerable("refused-by-server", said, hint="the reason is the API server's")
         return self._connection.fail(problem)

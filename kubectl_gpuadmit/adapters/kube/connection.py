@@ -106,14 +106,14 @@ class Connection:
             problem.what = path
             raise
 
+    def create(self, path: str, body: bytes) -> Reply:
+        """The reply to a POST that stores. Asked once."""
+        return self._once("POST", f"{self._host}{path}", body=body, accept="")
+
     def delete(self, path: str) -> Reply:
         """The reply to a DELETE, dependents in the background: what is gone stays gone however
         often it is asked. Raises as ``get`` does."""
         return self._request("DELETE", path, {"propagationPolicy": "Background"})
-
-    def create(self, path: str, body: bytes) -> Reply:
-        """The reply to a POST that stores. Asked once."""
-        return self._once("POST", f"{self._host}{path}", body=body, accept="")
 
     def fail(self, problem: HttpStatus) -> Unanswerable:
         """The error that ends the call because of this status."""
@@ -215,15 +215,15 @@ class Connection:
             return Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
         return Timeout(connect=given or None, read=given or None)
 
-    def _headers(self, accept: str, kind: str) -> Any:
+    def _headers(self, accept: str, content: str) -> Any:
         from urllib3 import HTTPHeaderDict
 
         headers = HTTPHeaderDict()
         headers["Accept"] = accept or "application/json"
         headers["Accept-Encoding"] = "gzip"
         headers["User-Agent"] = "kubectl-gpu-admit"
-        if kind:
-            headers["Content-Type"] = kind
+        if content:
+            headers["Content-Type"] = content
         with self._lock:  # may run a plugin to renew a token
             for setting in self._configuration.auth_settings().values():
                 if setting["value"]:

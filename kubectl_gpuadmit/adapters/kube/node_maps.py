@@ -13,39 +13,29 @@ server-side apply: one request, whether the object is there or not, and the same
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
+from kubectl_gpuadmit.adapters.kube import listing
 from kubectl_gpuadmit.adapters.kube.connection import Connection, Reply
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
+from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN
 from kubectl_gpuadmit.errors import GpuAdmitError, Unanswerable
 from kubectl_gpuadmit.kube import gpu_topology as wire
 from kubectl_gpuadmit.kube.gpu_topology import GpuTopologySpec
-from kubectl_gpuadmit.kube.objects import GpuTopology
-from kubectl_gpuadmit.topology.observe import plain
+from kubectl_gpuadmit.kube.gpu_topology_object import (
+    HOME,
+    KEY,
+    LABEL,
+    PREFIX,
+    document,
+    from_config_map,
+    unpacked,
+)
+from kubectl_gpuadmit.kube.objects import GpuTopology, KubeObject
 
 MANAGER = "gpu-admit-agent"
 APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
-LABEL = {"gpu-admit.io/kind": "GpuTopology"}
-PREFIX = "gpu-topology-"
-"""Of the ConfigMap's name."""
-KEY = "object"
-
-
-def document(node: str, spec: GpuTopologySpec, *, uid: str = "") -> dict[str, Any]:
-    """The object as it is written; ``uid`` of the Node that owns it, '' for no owner."""
-    metadata: dict[str, Any] = {"name": node}
-    if uid:
-        metadata["ownerReferences"] = [
-            {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
-        ]
-    return {
-        "apiVersion": f"{wire.GROUP}/{wire.VERSION}",
-        "kind": "GpuTopology",
-        "metadata": metadata,
-        "spec": plain(spec),
-    }
 
 
 class CustomObjects:
@@ -172,13 +162,12 @@ class Later:
         return self._store
 
 
-def from_config_map(data: Any) -> GpuTopology | None:
-    """The object inside a ConfigMap's ``data``; None where there is none that can be read."""
-    text = data.get(KEY) if isinstance(data, dict) else None
-    try:
-        return msgspec.json.decode(text, type=GpuTopology) if isinstance(text, str) else None
-    except msgspec.MsgspecError:
-        return None
+def in_config_maps(connection: Connection) -> list[KubeObject]:
+    """The objects that agents have put into ConfigMaps of ``HOME``: one namespace is looked at, for
+    a list of all would cost every question dearly. Raises HttpStatus and Unanswerable."""
+    labels = ",".join(f"{name}={value}" for name, value in LABEL.items())
+    listed = listing.objects(connection, BUILT_IN["ConfigMap"], namespace=HOME, labels=labels)
+    return [one for one in map(unpacked, listed) if isinstance(one, GpuTopology)]
 
 
 def _inside(body: bytes) -> GpuTopologySpec | None:

@@ -15,17 +15,17 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from kubectl_gpuadmit.adapters.kube import kubelets, listing
+from kubectl_gpuadmit.adapters.kube import listing, node_maps
 from kubectl_gpuadmit.adapters.kube.connection import Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices.isolation import ENABLED
 from kubectl_gpuadmit.errors import BadManifest, Unanswerable
 from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.narrowed import Absence
-from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, Need
-from kubectl_gpuadmit.topology.kubelets import KIND as KUBELETS
+from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, KUBELETS, Need
 from kubectl_gpuadmit.verdict import Ref
 
 _PLACEMENT = {
@@ -106,6 +106,8 @@ def read_cluster(
                 partial.add(part.need.kind)
                 refused += [] if part.need.optional else [part]
         if ask_kubelets:
+            from kubectl_gpuadmit.adapters.kube import kubelets
+
             objects += kubelets.configurations(connection, objects)
         mine = [one for one in stored if one.kind not in known]
         mine += _own(connection, own, catalogue) if len(own) <= _OWN_OBJECTS else []
@@ -121,12 +123,25 @@ def read_cluster(
     return Facts(cluster, tuple(_absences(refused)))
 
 
+def isolated_namespaces(connection: Connection) -> frozenset[str]:
+    """Namespaces whose pods are given a claim (``isolate``); none where they may not be listed."""
+    path = BUILT_IN["Namespace"].path("v1")
+    try:
+        reply = connection.get(path, {"labelSelector": f"{ENABLED}=true"})
+    except HttpStatus:
+        return frozenset()
+    found, _ = decode_bulk(reply.body, "namespaces")
+    return frozenset(one.name for one in found if one.labels.get(ENABLED) == "true")
+
+
 def _read(connection: Connection, need: Need, homes: tuple[str, ...]) -> _Part:
     resource = BUILT_IN[need.kind]
     found: list[KubeObject] = []
     try:
         for namespace in need.namespaces if need.namespaces is not None else ("",):
             found += listing.objects(connection, resource, namespace=namespace, fields=need.fields)
+        if need.kind == "GpuTopology" and not found:
+            found = node_maps.in_config_maps(connection)
         return _Part(need, found)
     except HttpStatus as problem:
         if problem.status != 403:

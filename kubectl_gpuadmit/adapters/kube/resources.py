@@ -62,6 +62,7 @@ BUILT_IN: dict[str, Resource] = {
         Resource("PersistentVolume", "persistentvolumes", namespaced=False, names=("pv",)),
         Resource("ConfigMap", "configmaps", names=("cm", "configmap")),
         Resource("Service", "services", names=("svc", "service")),
+        Resource("ConfigMap", "configmaps", names=("cm", "configmap")),
         Resource("Event", "events", names=("ev", "event")),
         Resource("ReplicationController", "replicationcontrollers", names=("rc",)),
         Resource("Deployment", "deployments", "apps", names=("deploy", "deployment")),

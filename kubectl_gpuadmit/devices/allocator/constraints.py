@@ -12,7 +12,9 @@ from kubectl_gpuadmit.devices.model import Constraint, Device, Request, Value, W
 class Kept:
     """One constraint during a search, with what it has seen."""
 
-    def __init__(self, constraint: Constraint) -> None:
+    def __init__(self, constraint: Constraint, *, among_all: bool = True) -> None:
+        self._among_all = among_all
+        self._of: list[str] = []
         self.attribute = constraint.match or constraint.distinct
         self._match = bool(constraint.match)
         self._requests = frozenset(constraint.requests)
@@ -25,8 +27,8 @@ class Kept:
             or (bool(request.first_available) and request.full_name(want) in self._requests)
         )
 
-    def add(self, device: Device) -> bool:
-        """Whether the device may join; if so, it has."""
+    def add(self, device: Device, request: str) -> bool:
+        """Whether the device may join for this request; if so, it has."""
         value = lookup(device, self.attribute)
         if isinstance(value, _Absent):
             return False
@@ -34,15 +36,23 @@ class Kept:
             if self._seen and not (_comparable(value) and same(value, self._seen[0])):
                 return False
         elif self._seen and (
-            not _comparable(value) or any(same(value, other) for other in self._seen)
+            not _comparable(value) or any(same(value, other) for other in self._counted())
         ):
             return False
         self._seen.append(value)
+        self._of.append(request)
         return True
+
+    def _counted(self) -> list[Value]:
+        """The values that the next one must differ from."""
+        if self._among_all:
+            return self._seen
+        return list(dict(zip(self._of, self._seen, strict=True)).values())
 
     def remove(self) -> None:
         """The device that joined last leaves."""
         self._seen.pop()
+        self._of.pop()
 
 
 class _Absent:

@@ -30,8 +30,15 @@ class Features(Struct, frozen=True):
     extended_resources: bool = True
     skips_incomplete_pools: bool = True
     """Since 1.35: before, a request for a number of devices could take them from such a pool."""
-    sorted: bool = True
-    """Since 1.36 pools and slices are tried by name; before, in no fixed order."""
+    skips_invalid_pools: bool = True
+    """Since 1.35: before, a search that came to such a pool ended the attempt with an error."""
+    distinct_among_all: bool = True
+    """Since 1.37: before, of several devices of one request only the last one counted for the next
+    (distinctAttribute)."""
+    explains_keys: bool = True
+    """Since 1.36 the error ``no such key`` of a selector has a hint."""
+    names_subrequests: bool = True
+    """Since 1.36 the error about amounts names the alternative instead of its request."""
     names_device: bool = True
     """The error of a selector names the device on which it failed."""
 
@@ -52,6 +59,9 @@ def of(kubernetes: str = LATEST) -> Features:
         fractional_range=release >= (1, 38),
         extended_resources=beta,
         skips_incomplete_pools=release >= (1, 35),
-        sorted=beta,
+        skips_invalid_pools=release >= (1, 35),
+        distinct_among_all=release >= (1, 37),
+        explains_keys=beta,
+        names_subrequests=beta,
         names_device=release >= (1, 37),
     )

@@ -129,7 +129,10 @@ class Shelves:
         if key in self._pools:
             return self._pools[key]
         generation = slices[0].generation
-        if len(slices) == slices[0].slice_count:
+        if not self.features.skips_incomplete_pools:
+            pool = self._built(id, slices, ())  # other nodes' slices were not looked at
+            pool.complete = len(slices) == slices[0].slice_count
+        elif len(slices) == slices[0].slice_count:
             pool = self._built(id, slices, ())
         else:
             every = self._of_pool[id]
@@ -138,11 +141,7 @@ class Shelves:
             current = [slice for slice in every if slice.generation == generation]
             current = [slice for slice in current if not _has_groups(slice)]
             if len(current) != slices[0].slice_count:
-                if self.features.skips_incomplete_pools:
-                    pool = NodePool(id, generation, complete=False)
-                else:
-                    pool = self._built(id, slices, ())
-                    pool.complete = False
+                pool = NodePool(id, generation, complete=False)
             else:
                 mine = set(map(_identity, slices))
                 others = [slice for slice in current if _identity(slice) not in mine]

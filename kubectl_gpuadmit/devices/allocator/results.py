@@ -25,7 +25,7 @@ def allocation(chosen: Sequence[Chosen], node: str, features: Features) -> Alloc
         tuple(
             Allotted(
                 one.request,
-                one.item.id,
+                one.item.device.id,
                 admin_access=bool(one.want.admin_access),
                 share=f"share-{number}" if one.consumed is not None else "",
                 consumed=one.consumed or None,

@@ -17,10 +17,13 @@ from kubectl_gpuadmit.devices.allocator.constraints import Kept, lookup
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.shop import Item, Shop
-from kubectl_gpuadmit.devices.model import Claim, Class, Device, DeviceId, Request, Want
+from kubectl_gpuadmit.devices.model import Claim, Class, Device, Request, Want
 from kubectl_gpuadmit.devices.selection import CelError
 from kubectl_gpuadmit.kube.dra import MAX_RESULTS
 from kubectl_gpuadmit.kube.quantity import Quantity
+
+Key = tuple[str, str, str]
+"""Of a device: driver, pool, name."""
 
 _TOO_MANY = object()
 """The result would have more devices than a claim may hold: only other alternatives can help."""
@@ -66,13 +69,15 @@ class Search:
         self._constraints: list[list[Kept]] = []
         self._attributes: tuple[str, ...] = ()
         self._result: list[list[Chosen]] = [[] for _ in claims]
-        self._giving: dict[DeviceId, set[int]] = {}
-        self._giving_amounts: dict[DeviceId, dict[str, int]] = {}
+        self._giving: dict[Key, set[int]] = {}
+        self._giving_amounts: dict[Key, dict[str, int]] = {}
         self._consumed: dict[object, dict[tuple[str, str], int]] = {}
         self._pools: tuple[NodePool, ...] = ()
         self._items: list[Item] = []
         self._steps = 0
         self._limit = shop.steps_left()
+        self._broken: NodePool | None = None
+        """A pool that ends the attempt once the search has come to it; before 1.35."""
         self._ordered = False
         """A constraint that keeps one of "all" devices out is an error, so that it matters which
         device comes first: then none stands for another."""
@@ -87,6 +92,8 @@ class Search:
         )
         asks = [ask for claim in self._asks for several in claim for ask in several]
         self._ordered = bool(self._attributes) and any(ask.every for ask in asks)
+        if not self._features.skips_invalid_pools:
+            self._broken = next((p for p in self._pools if p.invalid), None)
         usable = [p for p in self._pools if not p.invalid]
         if self._features.skips_incomplete_pools:
             usable = [p for p in usable if p.complete]
@@ -115,9 +122,11 @@ class Search:
             if not self._features.consumable_capacity:
                 for want in request.wants:
                     if want.capacity is not None:
-                        kind = "subrequest" if request.first_available else "request"
+                        which = f"request {request.name}"
+                        if request.first_available and self._features.names_subrequests:
+                            which = f"subrequest {want.name}"
                         raise Fatal(
-                            f"claim {claim}, {kind} {want.name}: has capacity requests, but the"
+                            f"claim {claim}, {which}: has capacity requests, but the"
                             " DRAConsumableCapacity feature is disabled"
                         )
             checked = [self._checked(claim, request, want) for want in request.wants]
@@ -136,7 +145,12 @@ class Search:
                     " (unsupported constraint type?)"
                 )
         self._asks.append(asks)
-        self._constraints.append([Kept(constraint) for constraint in claim.constraints])
+        self._constraints.append(
+            [
+                Kept(constraint, among_all=self._features.distinct_among_all)
+                for constraint in claim.constraints
+            ]
+        )
 
     def _checked(self, claim: Claim, request: Request, want: Want) -> _Ask:
         where = f"claim {claim}, request {want.name}"
@@ -237,9 +251,9 @@ class Search:
                     " search was not finished"
                 )
             if admin:
-                if claim in self._giving.get(item.id, ()):
+                if claim in self._giving.get(item.key, ()):
                     continue
-            elif self._in_use(item.id):
+            elif self._in_use(item.key):
                 continue
             if not self._selectable(named, ask, item):
                 continue
@@ -259,6 +273,8 @@ class Search:
             if done is _TOO_MANY:
                 return _TOO_MANY
             failed.append(item)
+        if self._broken is not None:
+            raise Fatal(f"pool {self._broken.id.pool} is invalid: {self._broken.invalid}")
         return False
 
     # -- one device --------------------------------------------------------------------------
@@ -268,14 +284,14 @@ class Search:
         want, named = ask.want, self._claims[claim]
         admin = bool(want.admin_access)
         shareable = item.shareable
-        if not shareable and admin and claim in self._giving.get(item.id, ()):
+        if not shareable and admin and claim in self._giving.get(item.key, ()):
             return None
-        if not admin and self._in_use(item.id):
+        if not admin and self._in_use(item.key):
             return None
         if not self._features.partitionable_devices and item.device.consumes:
             return None
         counted = bool(item.device.raw.consumesCounters) and not (
-            shareable and self._share_in_use(item.id)
+            shareable and self._share_in_use(item.key)
         )
         if counted and not self._count(item):
             return None
@@ -286,14 +302,14 @@ class Search:
         for kept in self._constraints[claim]:
             if not kept.concerns(ask.request, want):
                 continue
-            if not kept.add(item.device):
+            if not kept.add(item.device, ask.request.name):
                 for other in reversed(joined):
                     other.remove()
                 self._uncount(item, counted)
                 if must:
                     raise Fatal(
-                        f"claim {named}, request {want.name}: cannot add device {item.id} because"
-                        " a claim constraint would not be satisfied"
+                        f"claim {named}, request {want.name}: cannot add device"
+                        f" {item.device.id} because a claim constraint would not be satisfied"
                     )
                 return None
             joined.append(kept)
@@ -311,12 +327,12 @@ class Search:
             share = capacity.consumed(
                 item.capacities, want.capacity, fractional=self._features.fractional_range
             )
-            existed = item.id in self._giving_amounts
-            held = self._giving_amounts.setdefault(item.id, {})
+            existed = item.key in self._giving_amounts
+            held = self._giving_amounts.setdefault(item.key, {})
             for name, amount in share.items():
                 held[name] = held.get(name, 0) + amount.nano
         else:
-            self._giving.setdefault(item.id, set()).add(claim)
+            self._giving.setdefault(item.key, set()).add(claim)
         self._result[claim].append(Chosen(ask.request.full_name(want), want, item, share))
         return _Undo(item, counted, joined, share, existed)
 
@@ -324,13 +340,13 @@ class Search:
         item = undo.item
         self._result[claim].pop()
         if undo.share is None:
-            self._giving[item.id].discard(claim)
+            self._giving[item.key].discard(claim)
         else:
-            held = self._giving_amounts[item.id]
+            held = self._giving_amounts[item.key]
             for name, amount in undo.share.items():
                 held[name] -= amount.nano
             if not undo.existed:
-                del self._giving_amounts[item.id]
+                del self._giving_amounts[item.key]
         for kept in reversed(undo.joined):
             kept.remove()
         self._uncount(item, undo.counted)
@@ -364,7 +380,9 @@ class Search:
                     if error.compiling:
                         text = f"{whose}: selector #{number}: CEL compile error: {error}"
                     else:
-                        on = f" on device {item.id}" if self._features.names_device else ""
+                        if not self._features.explains_keys:
+                            error = CelError(str(error).partition(". consider using CEL")[0])
+                        on = f" on device {item.device.id}" if self._features.names_device else ""
                         text = f"{whose}: selector #{number}{on}: CEL runtime error: {error}"
                     raise Fatal(text) from None
         return True
@@ -381,21 +399,23 @@ class Search:
                 fractional=self._features.fractional_range,
             )
         except capacity.NotRepresentable as problem:
-            raise Fatal(f"{where}: checking capacity for device {item.id}: {problem}") from None
+            raise Fatal(
+                f"{where}: checking capacity for device {item.device.id}: {problem}"
+            ) from None
 
     def _amounts(self, item: Item) -> dict[str, int]:
-        held = self._shop.state.amounts.get(item.id)
-        giving = self._giving_amounts.get(item.id)
+        held = self._shop.state.amounts.get(item.key)
+        giving = self._giving_amounts.get(item.key)
         if not held or not giving:
             return held or giving or {}
         return {
             name: held.get(name, 0) + giving.get(name, 0) for name in held.keys() | giving.keys()
         }
 
-    def _in_use(self, id: DeviceId) -> bool:
+    def _in_use(self, id: Key) -> bool:
         return id in self._shop.state.taken or bool(self._giving.get(id))
 
-    def _share_in_use(self, id: DeviceId) -> bool:
+    def _share_in_use(self, id: Key) -> bool:
         return id in self._shop.state.shared or id in self._giving_amounts
 
     def _count(self, item: Item) -> bool:
@@ -433,8 +453,8 @@ class Search:
             or failed.pool is not item.pool
             or failed.device.taints != item.device.taints
             or failed.device.raw.capacity != item.device.raw.capacity
-            or (failed.id in self._shop.state.taken) != (item.id in self._shop.state.taken)
-            or (self._giving.get(failed.id) or set()) != (self._giving.get(item.id) or set())
+            or (failed.key in self._shop.state.taken) != (item.key in self._shop.state.taken)
+            or (self._giving.get(failed.key) or set()) != (self._giving.get(item.key) or set())
         ):
             return False
         for name in self._attributes:

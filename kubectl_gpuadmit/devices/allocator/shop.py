@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from kubectl_gpuadmit.cluster import NodeInfo
 from kubectl_gpuadmit.devices.allocator.features import Features
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal
 from kubectl_gpuadmit.devices.allocator.pools import Counters, NodePool, Shelves, nanos
 from kubectl_gpuadmit.devices.allocator.state import State
-from kubectl_gpuadmit.devices.model import Capacity, Class, Device, DeviceId
+from kubectl_gpuadmit.devices.model import Capacity, Class, Device
 from kubectl_gpuadmit.devices.selection import Selectors
 from kubectl_gpuadmit.kube.quantity import QuantityError
 
@@ -20,33 +22,35 @@ ALL_STEPS = 2_000_000
 LEAST_STEPS = 5_000
 
 
-class Item:
+class Item(Struct, gc=False, eq=False):
     """A device as one node sees it, with what the search asks of it again and again."""
 
-    __slots__ = (
-        "_capacities",
-        "_counters",
-        "binds",
-        "device",
-        "id",
-        "plain",
-        "pool",
-        "shareable",
-    )
+    device: Device
+    pool: NodePool
+    key: tuple[str, str, str]
+    """Equal to the device's id, and cheaper."""
+    binds: bool
+    shareable: bool
+    plain: bool
+    """Without a request for an amount, the whole of an unused device always fits."""
+    _counters: tuple[tuple[tuple[str, str], int], ...] | None = None
+    _capacities: Mapping[str, Capacity] | None = None
 
-    def __init__(self, device: Device, pool: NodePool, features: Features) -> None:
-        self.device = device
-        self.id: DeviceId = device.id
-        self.pool = pool
-        self.binds = bool(device.raw.bindingConditions)
-        self.shareable = features.consumable_capacity and device.shareable
-        self.plain = not device.raw.capacity or all(
-            one.requestPolicy is None and str(one.value)[:1] != "-"
-            for one in device.raw.capacity.values()
+    @classmethod
+    def of(cls, device: Device, pool: NodePool, features: Features) -> Item:
+        raw = device.raw
+        return cls(
+            device,
+            pool,
+            (pool.id.driver, pool.id.pool, device.name),
+            bool(raw.bindingConditions),
+            features.consumable_capacity and bool(raw.allowMultipleAllocations),
+            not raw.capacity
+            or all(
+                one.requestPolicy is None and str(one.value)[:1] != "-"
+                for one in raw.capacity.values()
+            ),
         )
-        """Without a request for an amount, the whole of an unused device always fits."""
-        self._counters: tuple[tuple[tuple[str, str], int], ...] | None = None
-        self._capacities: Mapping[str, Capacity] | None = None
 
     @property
     def counters(self) -> tuple[tuple[tuple[str, str], int], ...]:
@@ -92,7 +96,7 @@ class Stock:
     def items(self, pool: NodePool) -> tuple[Item, ...]:
         found = self._items.get(pool)
         if found is None:
-            found = tuple(Item(device, pool, self.features) for device in pool.devices)
+            found = tuple(Item.of(device, pool, self.features) for device in pool.devices)
             self._items[pool] = found
         return found
 

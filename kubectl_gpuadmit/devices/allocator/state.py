@@ -17,11 +17,11 @@ class State:
 
     def __init__(self, features: Features) -> None:
         self._consumable = features.consumable_capacity
-        self.taken: set[DeviceId] = set()
+        self.taken: set[tuple[str, str, str]] = set()
         """Devices that one claim has as a whole."""
-        self.shared: set[DeviceId] = set()
+        self.shared: set[tuple[str, str, str]] = set()
         """Devices of which claims have shares."""
-        self.amounts: dict[DeviceId, dict[str, int]] = {}
+        self.amounts: dict[tuple[str, str, str], dict[str, int]] = {}
         """What shares have taken of a device, in nanos, by the capacity's name as written."""
 
     @classmethod

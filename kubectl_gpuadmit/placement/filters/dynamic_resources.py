@@ -171,6 +171,10 @@ class DynamicResources:
                             f"kubectl get {plural} -A -o yaml",
                         )
                     )
+            found += [
+                _unknown(f"{outdated.detail}: it is not counted")
+                for outdated in self._published.outdated
+            ]
             if self._features.device_taint_rules and not self._cluster.knows("DeviceTaintRule"):
                 found.append(
                     _unknown(

@@ -13,6 +13,7 @@ from kubectl_gpuadmit.render.topology.words import (
     subtitle,
 )
 from kubectl_gpuadmit.render.wording import plural
+from kubectl_gpuadmit.topology.model import PCIE_LEVELS
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -60,7 +61,7 @@ def node(found: Overview, *, width: int = 80, ascii: bool = False) -> Text:
 
     page = Page(width, ascii=ascii)
     for one in found.nodes:
-        _node(page, one)
+        _node(page, one, pasted=found.kind == "text")
         _alerts(page, [alert for alert in found.alerts if alert.node == one.name], details=True)
         page.blank()
     for unknown in found.unknowns:
@@ -125,28 +126,52 @@ def _alerts(page: Page, alerts: Sequence[Alert], *, details: bool) -> None:
 # -- one node --------------------------------------------------------------------------------------
 
 
-def _node(page: Page, one: NodeView) -> None:
+def _node(page: Page, one: NodeView, *, pasted: bool = False) -> None:
     cordoned = " · cordoned" if one.cordoned else ""
     page.line((one.name, "bold"), (f"  {subtitle(one)}{cordoned}", ""))
     page.block([], source_words(one), indent=2, style="dim")
     for problem in one.map.problems:
         page.block([page.mark("unknown")], problem, indent=4)
     if one.gpus:
-        _matrix(page, one)
+        _matrix(page, one, holders=not pasted)
+    _nics(page, one)
     for held in one.loose:
         what = f"{held.count} × {held.resource}" if held.resource else plural(held.count, "GPU")
         page.block([("  ", "")], f"{held.name} has {what}; which ones is not known", indent=4)
-    page.line((next_placement(one), ""))
+    if not pasted:
+        page.line((next_placement(one), ""))
 
 
-def _matrix(page: Page, one: NodeView) -> None:
+def _nics(page: Page, one: NodeView) -> None:
+    """Network cards, each with the GPUs that are nearest to it on PCIe."""
+    for nic in one.map.nics or ():
+        levels = nic.levels or {}
+        level = next((name for name in PCIE_LEVELS if name in levels.values()), "")
+        near = [str(gpu) for gpu, found in sorted(levels.items()) if found == level]
+        parts = [f"GPU {', '.join(near)} ({level})"] if level else []
+        if nic.numa is not None:
+            parts.append(f"NUMA {nic.numa}")
+        kind = " ".join(str(part) for part in (nic.link_layer, nic.state) if part)
+        parts += [kind] if kind else []
+        if nic.rate_gbps:
+            parts.append(f"{nic.rate_gbps} Gb/s")
+        broken = nic.state is not None and nic.state.lower() != "active"
+        page.block(
+            [("  NIC ", "dim"), (f"{page.cut(nic.name, 12):<12}  ", "")],
+            " · ".join(parts) or "nothing more is known",
+            indent=20,
+            style="red" if broken else "",
+        )
+
+
+def _matrix(page: Page, one: NodeView, *, holders: bool = True) -> None:
     indexes = [view.index for view in one.gpus]
     cells = {(link.a, link.b): link for link in one.map.links or ()}
     drawn = bool(cells) and len(indexes) <= _MATRIX
     wide = max((len(link.type) for link in cells.values()), default=1) + 1 if drawn else 0
     if drawn:
         head = "".join(f"{index:<{wide}}" for index in indexes)
-        page.line((f"      {head}", "bold"), (" NUMA  holder", "bold"))
+        page.line((f"      {head}", "bold"), (" NUMA  holder" if holders else " NUMA", "bold"))
     island: int | None = None
     for view in one.gpus:
         row: list[tuple[str, str]] = [(f"{_bracket(view, island)}{view.index:>3}  ", "bold")]
@@ -158,7 +183,8 @@ def _matrix(page: Page, one: NodeView) -> None:
             row.append((f"{text:<{wide}}", "red" if broken else ""))
         numa = "?" if view.gpu.numa is None else view.gpu.numa
         row.append((f" {numa:>4}  ", ""))
-        row.append((_holder(view), _colour(view)))
+        if holders:
+            row.append((_holder(view), _colour(view)))
         page.line(*row)
 
 

@@ -21,8 +21,9 @@ type draPlugin interface {
 type draAnswer struct {
 	// PreEnqueue is Success where the pod may be queued for scheduling at all.
 	PreEnqueue status `json:"preenqueue"`
-	// Allocations holds per feasible node and claim what Reserve has taken there. Claims that had
-	// devices before are left out, and so is the claim for extended resources, which has no name yet.
+	// Allocations holds per feasible node and claim what Reserve has taken there; null where this
+	// Kubernetes does not tell. Claims that had devices before are left out, and so is the claim for
+	// extended resources, which has no name yet.
 	Allocations map[string]map[string]allocationAnswer `json:"allocations"`
 	// Extended is per feasible node how many devices Reserve has taken beyond those of Allocations.
 	Extended map[string][]string `json:"extended,omitempty"`
@@ -60,6 +61,10 @@ func askDRA(c *casus) (any, error) {
 		Extended:    map[string][]string{},
 		Scores:      map[string]int64{},
 		PreEnqueue:  say(plugin.PreEnqueue(background, pod)),
+	}
+	if !tellsAllocations {
+		reply.Allocations = nil
+		return reply, nil
 	}
 	manager := s.framework.SharedDRAManager()
 	for name, node := range s.answer.Nodes {
@@ -140,7 +145,7 @@ func sayDevice(result resourcev1.DeviceRequestAllocationResult) deviceAnswer {
 }
 
 // taken names every device that is allocated as a whole.
-func taken(manager fwk.SharedDRAManager) (map[string]bool, error) {
+func taken(manager draManager) (map[string]bool, error) {
 	devices, err := manager.ResourceClaims().ListAllAllocatedDevices()
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type (
 	filterPlugin    = framework.FilterPlugin
 	handle          = framework.Handle
 	nominatingInfo  = framework.NominatingInfo
+	draManager      = framework.SharedDRAManager
 )
 
 // immortal makes the set of namespaces that may not be deleted.
@@ -45,8 +46,10 @@ func podSecurityChecks(*securityapi.Version) (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks())
 }
 
+const tellsAllocations = false
+
 // pendingAllocation: 1.34 does not tell what Reserve has given to a claim.
-func pendingAllocation(framework.SharedDRAManager, types.UID) *resourcev1.AllocationResult {
+func pendingAllocation(draManager, types.UID) *resourcev1.AllocationResult {
 	return nil
 }
 

@@ -33,6 +33,7 @@ type (
 	filterPlugin    = fwk.FilterPlugin
 	handle          = fwk.Handle
 	nominatingInfo  = fwk.NominatingInfo
+	draManager      = fwk.SharedDRAManager
 )
 
 // immortal makes the set of namespaces that may not be deleted.
@@ -80,8 +81,10 @@ func (w *world) frameworkOptions(ctx context.Context, snapshot *internalcache.Sn
 	}, nil
 }
 
+const tellsAllocations = true
+
 // pendingAllocation is what Reserve has given to a claim, nil for nothing.
-func pendingAllocation(manager fwk.SharedDRAManager, claim types.UID) *resourcev1.AllocationResult {
+func pendingAllocation(manager draManager, claim types.UID) *resourcev1.AllocationResult {
 	return manager.ResourceClaims().GetPendingAllocation(claim)
 }
 

@@ -1,0 +1,104 @@
+"""Rule topology/splits-island."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.policy import Policy, landing
+from kubectl_gpuadmit.policy.landing import Landing
+from kubectl_gpuadmit.rule import Ask, Found, rule
+from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
+
+
+@rule(
+    "topology/splits-island",
+    reasons={
+        "topology/splits-island": "A training pod could take free GPUs of an NVLink island that "
+        "inference holds: what is left of the island is no whole one for inference to grow into, "
+        "and both share its links. Use the training nodes, or wait until inference has left."
+    },
+    reads={"Node", "Pod", "GpuTopology", "ResourceSlice"},
+)
+def topology_splits_island(
+    ask: Ask,
+    cluster: Cluster,
+    *,
+    training: tuple[str, ...] = ("training",),
+    inference: tuple[str, ...] = ("inference",),
+    max_age: dt.timedelta = landing.MAX_AGE,
+) -> Iterator[Found]:
+    """Training never takes GPUs out of an NVLink island that inference holds.
+
+    ``training`` and ``inference`` are names of the policy's classes. An island is held by inference
+    where a pod of such a class holds one of its GPUs; a pod of a training class must not be able to
+    land on a node with free GPUs in such an island. Nothing stops the device plugin from choosing
+    just these, so a free island beside it is no excuse. Single GPUs without NVLink are no island.
+    Without a map of its links, or with one older than ``maxAge``, a node on which inference runs is
+    *unknown*.
+    """
+    policy = ask.policy
+    if policy.workload_class(ask.pod, ask.workload.ref.kind) not in training:
+        return
+    if not landing.whole_gpus(ask):
+        return
+    bad: list[tuple[Landing, Evidence]] = []
+    good: list[Landing] = []
+    unknown: list[str] = []
+    for one in landing.landings(ask, cluster, max_age=max_age):
+        found = _split(one, policy, inference)
+        if isinstance(found, Evidence):
+            bad.append((one, found))
+        elif found:
+            unknown.append(found)
+        else:
+            good.append(one)
+    if bad:
+        where = landing.listed(one.name for one, _ in bad)
+        yield Finding(
+            reason="topology/splits-island",
+            detail=f"the pod may land on {where}, in an NVLink island that inference holds",
+            evidence=tuple(evidence for _, evidence in bad[:4]),
+            permanent=False,
+            field=ask.field("/spec"),
+            suggest=landing.elsewhere(ask, good),
+        )
+    elif unknown:
+        yield Unknown(
+            rule="topology/splits-island",
+            missing=landing.listed(unknown, 1),
+            hint="kubectl gpu-admit agent",
+        )
+
+
+def _split(one: Landing, policy: Policy, inference: tuple[str, ...]) -> Evidence | str:
+    """What the pod would split, what is missing to tell, or '' for nothing."""
+    from kubectl_gpuadmit.topology import islands
+
+    held, loose = landing.held_by(one, policy, inference)
+    if not held and not loose:
+        return ""
+    if one.unknown:
+        return one.unknown
+    assert one.map is not None and one.now is not None
+    found = islands.islands(one.map)
+    if found is None:
+        return f"NVLink of node {one.name}: not told by {one.rests_on}"
+    joined = [island.gpus for island in found if len(island.gpus) > 1]
+    if loose and len(joined) > 1:
+        return f"which GPUs {loose} holds on node {one.name}: not told by {one.rests_on}"
+    for gpus in joined:
+        theirs = [held[index] for index in gpus if index in held]
+        free = [index for index in gpus if index in one.now.free]
+        if free and (theirs or loose):
+            names = ", ".join(dict.fromkeys(theirs)) or loose
+            return Evidence(
+                f"Node {one.name}",
+                f"free GPUs beside inference on {one.name}",
+                max(len(free) - one.now.loose, 0),
+                0,
+                f"{one.rests_on}: {names}",
+                "most",
+            )
+    return ""
