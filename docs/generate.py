@@ -28,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 WITH_TRANSCRIPTS = (
     "README.md",
     "examples/README.md",
+    "docs/numa.md",
     "docs/dra.md",
     "docs/isolation.md",
     "docs/runbook.md",

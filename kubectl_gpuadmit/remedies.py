@@ -149,8 +149,8 @@ def _runs_nowhere(case: Case, parts: list[Proposal], namespace: str) -> bool:
     if changed is None:
         return True
     policy, cluster = case.terms.policy, case.before.cluster
-    return any(
-        serving.pod_fit(changed, group, group.pod, cluster, policy).standing() == "exceeds"
+    return not all(
+        serving.pod_fit(changed, group, group.pod, cluster, policy).runs_somewhere
         for group in changed.groups
         if group.count and serving.may_serve(group.pod, policy)
     )

@@ -22,7 +22,15 @@ from kubectl_gpuadmit.agent.status import Status
 from kubectl_gpuadmit.errors import GpuAdmitError
 from kubectl_gpuadmit.kube.gpu_topology import GpuTopologySpec
 from kubectl_gpuadmit.kube.times import stamp
-from kubectl_gpuadmit.topology.observe import HEARTBEAT, RESIDUE_MIB, Look, Seen, changed, observe
+from kubectl_gpuadmit.topology.observe import (
+    HEARTBEAT,
+    RESIDUE_MIB,
+    Look,
+    Seen,
+    changed,
+    drifted,
+    observe,
+)
 from kubectl_gpuadmit.topology.readings import Silent
 
 INTERVAL = 30.0
@@ -119,7 +127,7 @@ class Agent:
     # -- parts
 
     def _pass(self, started: float) -> None:
-        if not self._loaded:
+        if not self._loaded and started >= self._try_at:
             self._load(started)
         look = self._sources.look()
         spec, self._seen = observe(
@@ -136,7 +144,7 @@ class Agent:
             text = f"{name} silent: {silent.why}" if silent else ""
             self._tell(name, text, back=f"{name} is back")
         self.status.report = spec
-        if spec is not None and started >= self._try_at:
+        if spec is not None and self._loaded and started >= self._try_at:
             self._put(spec, look, started)
 
     def _load(self, started: float) -> None:
@@ -157,6 +165,8 @@ class Agent:
         news = changed(self._written, spec)
         if not news and started < self._renew_at:
             return
+        if not news and self._written is not None:
+            news = drifted(self._written, spec)
         if not news and isinstance(look.driver, Silent):
             return  # a report without a look is not renewed: it grows old, and that is the truth
         try:
@@ -178,7 +188,6 @@ class Agent:
             self._failed(problem, started, hurry=self._spread())
             return
         self._written = spec
-        self._loaded = True
         self._pause = self._try_at = 0.0
         self._renew_at = started + settings.heartbeat * (0.6 + 0.3 * self._spread())
         self.status.written_at = started

@@ -86,6 +86,40 @@ def schema() -> int:
     return EXIT_CLEAR
 
 
+class ObjectForm(enum.StrEnum):
+    """How Kubernetes objects are written."""
+
+    yaml = "yaml"
+    json = "json"
+
+
+PolicyFile = Annotated[str, typer.Argument(metavar="FILE", help="Policy file.")]
+ObjectOutput = Annotated[
+    ObjectForm, typer.Option("-o", "--output", help="Form of the objects on stdout.")
+]
+
+
+@policy.command()
+def vap(file: PolicyFile, form: ObjectOutput = ObjectForm.yaml) -> int:
+    """Print the policy as Kubernetes' own admission policies.
+
+    ValidatingAdmissionPolicies and MutatingAdmissionPolicies with their bindings, for
+    kubectl apply. Rules that CEL cannot say are listed with the reason on stderr and left out.
+    """
+    from kubectl_gpuadmit.cli.answer import load_policy, policy_file
+    from kubectl_gpuadmit.policy.vap import compile_policy
+    from kubectl_gpuadmit.render.objects import as_json, as_yaml
+
+    compiled = compile_policy(load_policy(policy_file(file)))
+    write = as_json if form == ObjectForm.json else as_yaml
+    output.write_data(write(compiled.objects))
+    for one in compiled.notes:
+        say(f"note: {one.rule}: {one.reason}")
+    for one in compiled.left_out:
+        say(f"left out: {one.rule}: {one.reason}")
+    return EXIT_CLEAR
+
+
 Ledger = Annotated[str, typer.Argument(metavar="[FILE]", help="Policy file.", show_default=False)]
 KubernetesVersion = Annotated[
     str,

@@ -37,11 +37,21 @@ _PRODUCTS: tuple[tuple[str, int], ...] = (
     (r"V100.*-32GB", 32768),
     (r"V100.*-16GB", 16384),
     (r"T4(?![0-9])", 15360),
+    (r"GB10(?![0-9])", 124610),  # shared with the host, as the driver gives it
+    (r"A2(?![0-9])", 15356),
+    (r"RTX-A4000", 16376),
+    (r"RTX-A4500", 20470),
     (r"RTX-5090", 32607),
+    (r"RTX-5080", 16303),
+    (r"RTX-5070-Ti", 16303),
     (r"RTX-4090", 24564),
     (r"RTX-4080", 16376),
     (r"RTX-3090", 24576),
-    (r"RTX-3060", 12288),
+    (r"RTX-4070-Ti-SUPER", 16376),
+    (r"RTX-3080-Ti", 12288),
+    (r"RTX-3060(?!-)", 12288),
+    (r"RTX-2080-Ti", 11264),
+    (r"P100.*-16GB", 16384),
 )
 """(regular expression found in ``nvidia.com/gpu.product``, MiB). First match wins."""
 

@@ -8,15 +8,17 @@ something must end first says also what happens until then.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.cluster import NodeInfo
+from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.placement.kubelet.gate import TOPOLOGY, UNEXPECTED
-from kubectl_gpuadmit.placement.kubelet.verdicts import FILTER, Judged, PodGates
+from kubectl_gpuadmit.placement.kubelet import FILTER, TOPOLOGY, UNEXPECTED
+from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.verdict import (
     Evidence,
     Fidelity,
@@ -27,7 +29,13 @@ from kubectl_gpuadmit.verdict import (
     Unknown,
 )
 
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.placement.kubelet.verdicts import Judged, PodGates
+
 RULE = "placement"
+_SPEAKERS = ("KubeletConfiguration", "GpuTopology", "NodeResourceTopology")
+"""Kinds whose objects may say what a kubelet is told."""
+
 REASONS = {
     "placement/numa-refused": "The scheduler finds a node, and the kubelet of every such node would"
     " refuse the pod: its devices, CPUs and memory cannot be had on the NUMA nodes that the"
@@ -48,14 +56,29 @@ _LOOKED_AT = 8
 class Heard(Struct):
     """What the kubelets of the nodes that the scheduler may choose say to one pod."""
 
-    refused: dict[str, Judged] = {}
-    unsure: dict[str, Judged] = {}
+    refused: dict[str, Any] = {}
+    """Node -> ``Judged``."""
+    unsure: dict[str, Any] = {}
     silent: int = 0
     passed: int = 0
 
     @property
     def nodes(self) -> int:
         return len(self.refused) + len(self.unsure) + self.silent + self.passed
+
+
+def gates_for(
+    cluster: Cluster, pod: Pod, policy: Policy | None, now: dt.datetime
+) -> PodGates | None:
+    """None where no kubelet is known to have a say in it: most clusters say nothing of theirs."""
+    declared = policy is not None and any(pool.kubelet is not None for pool in policy.pools)
+    if not declared and not any(
+        next(iter(cluster.every(kind)), None) is not None for kind in _SPEAKERS
+    ):
+        return None
+    from kubectl_gpuadmit.placement.kubelet.verdicts import Kubelets  # costs start-up time
+
+    return Kubelets(cluster, policy, now).for_pod(pod)
 
 
 def choose(cycle: Cycle, gates: PodGates | None, heard: Heard | None) -> NodeInfo | None:
@@ -126,12 +149,11 @@ def shortfall(judged: Judged) -> Shortfall:
 
 
 def _free(judged: Judged) -> str:
-    """``free nvidia.com/gpu on NUMA node 0: 2, 1: 2; cpu 0: 30, 1: 12``."""
+    """``free by NUMA node: nvidia.com/gpu 2 + 2, cpu 30 + 12``."""
     parts = [
-        f"{name} {', '.join(f'{zone}: {count}' for zone, count in counts)}"
-        for name, counts in judged.free
+        f"{name} {' + '.join(str(count) for _, count in counts)}" for name, counts in judged.free
     ]
-    return f"free by NUMA node: {'; '.join(parts)}" if parts else ""
+    return f"free by NUMA node: {', '.join(parts)}" if parts else ""
 
 
 # -- sentences -------------------------------------------------------------------------------------
@@ -180,7 +202,7 @@ def refused(heard: Heard, *, placed: int, count: int, named: bool = False) -> Fi
     return Finding(
         reason="placement/numa-refused",
         detail=f"{which}{sends} {_listed(names)}, {_whose(names)} kubelet"
-        f" would refuse it{even}: {_why(nearest)}",
+        f" would refuse it{even}: {_why(nearest)}; every pod that is sent there stays Failed",
         evidence=_evidence(names[0], nearest),
         permanent=never,
         field="/spec/nodeName" if named else "/spec/containers",
@@ -195,14 +217,15 @@ def placement(heard: Heard) -> Placement:
 
 
 def waits_for(cycle: Cycle, gates: PodGates, heard: Heard) -> tuple[str, ...]:
-    """Whose end would let it in, and what happens until then."""
+    """Whose end would let it in."""
     names = [name for name in sorted(heard.refused) if not heard.refused[name].never][:_LOOKED_AT]
     lines: list[str] = []
     for name in names:
         pod = gates.opened_by(cycle.cluster.nodes[name])
         if pod is not None and len(lines) < _SENTENCES - 1:
             lines.append(f"the kubelet of {name} takes it once {_name(cycle, pod)} ends")
-    lines.append("until then every pod that is sent there stays Failed: nothing waits in line")
+    if not lines and names:
+        lines.append(f"enough free together on NUMA nodes of {_listed(names)}")
     return tuple(lines)
 
 

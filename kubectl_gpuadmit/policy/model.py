@@ -271,7 +271,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         ``default`` answers for what the policy does not mention; without it a registered rule
         answers with its own default level and anything else with ``deny``.
         """
-        config = self._config(rule)
+        config = self.config(rule)
         if config is None:
             registered = REGISTRY.get(rule)
             return default or (registered.default_level if registered else "deny")
@@ -285,27 +285,28 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     def names(self, rule: str) -> bool:
         """True where the policy itself says something about this rule or reason code."""
-        return self._config(rule) is not None
+        return self.config(rule) is not None
 
     def if_missing(self, rule: str) -> Level:
         """What to make of a fact that the rule needed and nobody gave."""
-        config = self._config(rule)
+        config = self.config(rule)
         return (config and config.ifMissing) or self.default_if_missing
 
     def settings(self, rule: str) -> dict[str, Any]:
         """The settings given for a rule, as keyword arguments; absent ones keep their default."""
-        config = self._config(rule)
+        config = self.config(rule)
         return dict(config.settings) if config else {}
 
     def with_settings(self, rule: str, settings: Mapping[str, Any]) -> Policy:
         """The same policy with some settings of one rule replaced; its level stays what it is."""
         if not settings:
             return self
-        config = self._config(rule) or RuleConfig(level=self.level(rule))
+        config = self.config(rule) or RuleConfig(level=self.level(rule))
         changed = msgspec.structs.replace(config, settings={**config.settings, **settings})
         return msgspec.structs.replace(self, rules={**self.rules, rule: changed})
 
-    def _config(self, rule: str) -> RuleConfig | None:
+    def config(self, rule: str) -> RuleConfig | None:
+        """What the policy itself says of a rule or ``static/NAME`` entry; None for nothing."""
         if rule in self.rules:
             return self.rules[rule]
         for entry in self.static:

@@ -151,6 +151,8 @@ def _answer(asked: Asked, found: Envelope) -> dict[str, Any]:
             "overheadGiB": _gib(_likely(found.overhead)),
             "kvCacheGiB": _gib(_likely(found.kv_cache)),
             "headroomGiB": _gib(_likely(found.headroom)),
+            "recoveryGiB": _gib(_likely(found.recovery)),
+            "loadingGiB": _gib(found.loading),
         },
         "kvBytesPerToken": _rounded(found.kv_bytes_per_token, 1),
         "kvCacheTokens": _whole(_likely(found.kv_tokens)),

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from kubectl_gpuadmit.devices.isolation import Plan
-from kubectl_gpuadmit.render.wording import encodable, escape_json
+from kubectl_gpuadmit.render import objects
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,23 +22,12 @@ _STRENGTHS = {
 
 def to_json(plan: Plan) -> str:
     """A List of the objects, as kubectl apply takes it."""
-    document = {"apiVersion": "v1", "kind": "List", "items": list(plan.objects)}
-    raw = msgspec.json.encode(encodable(document))
-    return escape_json(msgspec.json.format(raw, indent=2).decode()) + "\n"
+    return objects.as_json(plan.objects)
 
 
 def to_yaml(plan: Plan) -> str:
     """The objects as YAML documents, as kubectl apply takes them."""
-    import yaml
-
-    text: str = yaml.safe_dump_all(
-        [encodable(one) for one in plan.objects],
-        sort_keys=False,
-        width=100,
-        allow_unicode=False,
-        explicit_start=True,
-    )
-    return text
+    return objects.as_yaml(plan.objects)
 
 
 def text(

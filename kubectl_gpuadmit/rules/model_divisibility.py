@@ -32,7 +32,7 @@ def model_divisibility(ask: Ask, cluster: Cluster) -> Iterator[Found]:
         one = engine.recognised
         field = ask.field(one.pointer)
         world = one.serving.world_size
-        if engine.on and world > engine.gpus:
+        if engine.too_few:
             pods = f" in {engine.pods} pods" if engine.pods > 1 else ""
             yield Finding(
                 reason="model/too-few-gpus",

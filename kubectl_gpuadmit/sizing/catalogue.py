@@ -71,11 +71,15 @@ def find(name: str) -> Found | None:
     if known := _by_name().get(wanted):
         return Found(known=known, architecture=known.architecture)
     base, quantization = named_quantization(wanted)
-    if quantization is None:
-        return None
     found = _by_name().get(base)
-    if found is None:
+    if base == wanted or found is None:
         return None
+    if quantization is None:
+        plain = msgspec.structs.replace(found.architecture, quantization=None)
+        assumed = f"{found.name} in 16 bits, as the name says"
+        return Found(known=found, architecture=plain, assumed=assumed)
+    if (quantization.bits or 8) < 8 and _is_hybrid(found.architecture):
+        return None  # every publisher leaves other parts of linear attention as they are
     architecture = msgspec.structs.replace(found.architecture, quantization=quantization)
     return Found(
         known=found,
@@ -101,6 +105,11 @@ def _by_name() -> Mapping[str, Known]:
         for full in (known.name, *known.also):
             names.setdefault(_plain(full), known)
     return names
+
+
+def _is_hybrid(architecture: Architecture) -> bool:
+    kinds = {"linear_attention", "mamba", "conv"}
+    return bool(architecture.full_attention_interval) or bool(kinds & set(architecture.layer_types))
 
 
 def _plain(name: str) -> str:

@@ -122,6 +122,7 @@ RESERVED_OF = {
     "H200": 0.0043,
     "RTX-3090": 0.0147,
     "RTX-4080": 0.0,
+    "GB10": 0.008,
 }
 RECOVERY = Constant(
     0.02,

@@ -48,7 +48,7 @@ def settled(
     """Every argument that matters. ``capacity``: bytes the driver gives, None where unknown."""
     match serving.engine:
         case "sglang":
-            return _sglang(architecture, serving)
+            return _sglang(architecture, serving, capacity=capacity)
         case "tensorrt-llm":
             return _tensorrt(architecture, serving)
         case "llama.cpp":
@@ -117,7 +117,7 @@ def _vllm(
     hybrid = not serving.disable_hybrid_kv_cache_manager and version >= HYBRID_ALLOCATOR
     return Settled(
         length=length,
-        sequences=sequences,
+        sequences=min(sequences, batched),
         batched=batched,
         block=serving.block_size or 16,
         share=notes.share("gpu_memory_utilization", 0.92 if version >= UTILIZATION_92 else 0.9),
@@ -128,14 +128,41 @@ def _vllm(
     )
 
 
-def _sglang(architecture: Architecture, serving: Serving) -> Settled:
+SGLANG_STEPS: tuple[tuple[float, int, tuple[int, int]], ...] = (
+    # MiB of the GPU below which: tokens of a prefill step, largest graph for tp < 4 and above
+    (20 * 1024, 2048, (8, 8)),
+    (35 * 1024, 2048, (24, 80)),
+    (60 * 1024, 4096, (32, 160)),
+    (90 * 1024, 8192, (256, 512)),
+    (160 * 1024, 8192, (256, 512)),
+    (float("inf"), 16384, (512, 512)),
+)
+"""``server_args.py``, _handle_gpu_memory_settings (since sgl-project/sglang#10975)."""
+
+
+def _sglang(architecture: Architecture, serving: Serving, *, capacity: float | None) -> Settled:
+    """The share is what is left after amounts that are set aside by the GPU's size."""
     notes = _Notes(serving, f"SGLang {serving.version or 'newest release'}, its default")
+    tensor = serving.tensor_parallel_size or 1
+    mib = (capacity or 80 * GIB) / (1 << 20)
+    step, graphs = next((s, g) for below, s, g in SGLANG_STEPS if mib < below)
+    batched = notes.value("max_num_batched_tokens", step)
+    largest = graphs[0] if tensor < 4 else graphs[1]
+    aside = 512 + max(batched, 2048) * 1.5 + largest * 2
+    aside += tensor * (serving.pipeline_parallel_size or 1) / 8 * 1024
+    if serving.enable_dp_attention:
+        aside += largest * (serving.data_parallel_size or 1) * (4.5 if largest > 300 else 3)
+    if mib > 60 * 1024:
+        aside = max(aside, 10 * 1024)
+    if serving.speculative_method not in (None, "ngram"):
+        aside += 2 * 1024
+    share = min(0.95, max(0.1, round((mib - aside) / mib, 3)))
     return Settled(
         length=_length(architecture, notes),
         sequences=notes.value("max_num_seqs", 256),
-        batched=notes.value("max_num_batched_tokens", 8192),
+        batched=batched,
         block=serving.block_size or 1,
-        share=notes.share("mem_fraction_static", 0.88),
+        share=notes.share("mem_fraction_static", share),
         eager=bool(serving.enforce_eager),
         prefix_caching=True,
         hybrid=True,

@@ -15,7 +15,7 @@ from kubectl_gpuadmit.sizing.amount import Range, certain, left, widened
 from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.cache import Pool, Rank, cache_element, pool, state_bytes
 from kubectl_gpuadmit.sizing.checkpoint import Checkpoint
-from kubectl_gpuadmit.sizing.constants import CONTEXT, RESERVED, RESERVED_OF
+from kubectl_gpuadmit.sizing.constants import CONTEXT, RECOVERY, RESERVED, RESERVED_OF
 from kubectl_gpuadmit.sizing.defaults import Settled, settled
 from kubectl_gpuadmit.sizing.layout import layout_problems
 from kubectl_gpuadmit.sizing.ledger import Ledger, expert_ranks, ledger
@@ -80,6 +80,8 @@ class Envelope(Struct, frozen=True, kw_only=True):
     headroom: Range | None = None
     """Of the device, not in the budget, after what is taken beside it: for fragmentation and for
     a restart while the last process is still going."""
+    recovery: Range | None = None
+    """To be left free of the budget where a restart is dear: what fragments after hours of work."""
     loading: float | None = None
     """Most that is held while weights are loaded, where that is more than what stays."""
     max_model_len: int | None = None
@@ -534,6 +536,7 @@ class _Question:
             max_concurrency=found.concurrency(),
             longest=found.longest(self.architecture.max_position_embeddings or length),
             headroom=self._headroom(book),
+            recovery=_recovery(book),
             loading=self._loading(),
             max_model_len=length,
             parameters=self.plan.elements,
@@ -542,6 +545,13 @@ class _Question:
             assumptions=tuple(self.assumptions),
             unknown=missing,
         )
+
+
+def _recovery(book: Ledger) -> Range | None:
+    if book.budget is None:
+        return None
+    shares = (RECOVERY.low, RECOVERY.likely, RECOVERY.high)
+    return Range(*(book.budget.likely * share for share in shares))
 
 
 def _room(book: Ledger, kept: Pool, chosen: Settled) -> float:

@@ -131,6 +131,7 @@ _ALIASES = {
     "kimi_k25": "kimi_k2",
     "deepseek": "deepseek_v2",
     "gemma4_unified": "gemma4",
+    "internlm2": "llama",
 }
 
 

@@ -17,6 +17,8 @@ from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import ConfigMap, Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.sizing import devices as devicelib
+from kubectl_gpuadmit.sizing import objects
+from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.devices import Devices
 from kubectl_gpuadmit.sizing.recognise import Recognised, Recognition, recognised
 from kubectl_gpuadmit.sizing.registry import Facts, Models, look_up
@@ -49,6 +51,13 @@ class OnDevices(Struct, frozen=True, kw_only=True):
     """``need_gib`` is of the weights alone: nobody knows the engine."""
     unknown: tuple[str, ...] = ()
 
+    @property
+    def loads(self) -> bool:
+        """False where it fits once it runs, and not while it loads: weights that are quantised on
+        the way are whole at first."""
+        warnings = self.envelope.warnings if self.envelope is not None else ()
+        return all(warning.reason != "loading-exceeds" for warning in warnings)
+
 
 class EngineFit(Struct, frozen=True, kw_only=True):
     """One engine of a pod."""
@@ -63,9 +72,16 @@ class EngineFit(Struct, frozen=True, kw_only=True):
     pods: int = 1
     """Pods that one replica spans."""
 
+    @property
+    def too_few(self) -> bool:
+        """The engine is told to use more GPUs than its pods hold: it does not start."""
+        return bool(self.on) and self.recognised.serving.world_size > self.gpus
+
     def standing(self, nodes: frozenset[str] = frozenset()) -> Fits:
         """The gravest answer on these nodes; without them over all kinds of devices that could be
         chosen: it exceeds where none is enough, and fits where one is."""
+        if self.too_few:
+            return "exceeds"
         there = [one.fits for one in self.on if nodes & frozenset(one.devices.nodes)]
         if there:
             return "exceeds" if "exceeds" in there else "unknown" if "unknown" in there else "fits"
@@ -90,6 +106,15 @@ class PodFit(Struct, frozen=True, kw_only=True):
             return "not-a-model" if self.certain else "unknown"
         answers = [engine.standing(nodes) for engine in self.engines]
         return "exceeds" if "exceeds" in answers else "unknown" if "unknown" in answers else "fits"
+
+    @property
+    def runs_somewhere(self) -> bool:
+        """True where every engine has devices that are enough for it, or nobody can say."""
+        return all(
+            not engine.on
+            or (not engine.too_few and any(o.fits != "exceeds" and o.loads for o in engine.on))
+            for engine in self.engines
+        )
 
 
 NOT_A_MODEL = PodFit()
@@ -197,6 +222,10 @@ def _engine(
     facts = look_up(models, one.model)
     if isinstance(facts, str):
         return EngineFit(recognised=one, facts=None, missing=(facts, *one.missing))
+    draft = _draft(models, one)
+    if isinstance(draft, str):
+        return EngineFit(recognised=one, facts=facts, missing=(draft,))
+    facts = structs.replace(facts, draft=draft)
     resource, count = _resource(group, pod, one)
     if not resource:
         why = "memory of the devices that its resource claims allocate: not judged by this version"
@@ -214,6 +243,17 @@ def _engine(
         return EngineFit(recognised=one, facts=facts, missing=(why,))
     on = tuple(on_devices(facts, one, kind, pod, want) for kind in kinds)
     return EngineFit(recognised=one, facts=facts, on=on, gpus=count * pods, pods=pods)
+
+
+def _draft(models: Models, one: Recognised) -> Architecture | str | None:
+    """The model that guesses ahead, where one is loaded; or what is missing to know it."""
+    name = one.serving.speculative_model
+    if not name or one.serving.speculative_method in ("ngram", "mtp", "nextn"):
+        return None
+    found = look_up(models, name)
+    if isinstance(found, str):
+        return f"draft {found}"
+    return found.architecture or f"draft model {name}: its architecture is not known"
 
 
 def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Load) -> OnDevices:
@@ -236,6 +276,7 @@ def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Loa
         free_mib=kind.free_mib,
         product=kind.product,
         checkpoint=facts.checkpoint,
+        draft=facts.draft,
         want=Want(concurrency=want.concurrency or None, context=want.context or None),
         shm_bytes=shared_memory(pod, one.pointer),
     )
@@ -322,7 +363,15 @@ def _pods_of_a_replica(workload: Workload, group: PodGroup, one: Recognised) -> 
     nodes = next((g.value for g in reversed(one.given) if g.field == "nodes"), None)
     if not spans and not (isinstance(nodes, int) and nodes > 1):
         return 1
-    return -(-world // one.gpus)
+    pods = -(-world // one.gpus)
+    size = workload_size(workload)
+    return min(pods, size) if size else pods
+
+
+def workload_size(workload: Workload) -> int:
+    """Pods of one group where the kind states it; 0 where it does not."""
+    told = objects.variables(workload.ref.kind, workload.manifest).get("LWS_GROUP_SIZE", "")
+    return int(told) if told.isdecimal() else 0
 
 
 def shared_memory(pod: Pod, pointer: str) -> int | None:

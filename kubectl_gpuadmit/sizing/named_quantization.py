@@ -56,6 +56,7 @@ _BNB = Quantization(
 _NVFP4 = Quantization(method="modelopt_fp4", bits=4, group_size=16, ignored=("lm_head",))
 
 _QWEN_FP8 = re.compile(r"qwen3.*-fp8$")
+_SIXTEEN_BITS = re.compile(r"-(?:bf16|fp16)$")
 _SUFFIXES: tuple[tuple[str, Quantization], ...] = (
     (r"-fp8-dynamic$", _FP8),
     (r"-fp8-block$", _FP8_BLOCK),
@@ -73,10 +74,13 @@ _SUFFIXES: tuple[tuple[str, Quantization], ...] = (
 
 
 def named_quantization(name: str) -> tuple[str, Quantization | None]:
-    """The name without its suffix, and what the suffix says; the name and None where it says none.
+    """The name without its suffix, and what the suffix says: None for sixteen bits. The name as it
+    is and None where it says nothing.
 
     ``name`` is lower case and without owner.
     """
+    if found := _SIXTEEN_BITS.search(name):
+        return name[: found.start()], None
     for pattern, quantization in _SUFFIXES:
         base, count = re.subn(pattern, "", name)
         if count and base:

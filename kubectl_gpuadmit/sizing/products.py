@@ -58,8 +58,8 @@ _ALIASES = {
     "4090": "NVIDIA-GeForce-RTX-4090",
     "5090": "NVIDIA-GeForce-RTX-5090",
 }
-_MIB = re.compile(r"([0-9][0-9,_]*)(?:MIB|M)?")
-_GIB = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:GIB|GI)")
+_MIB = re.compile(r"([0-9][0-9,]*)(?:-?MIB|M)?")
+_GIB = re.compile(r"([0-9]+(?:\.[0-9]+)?)-?(?:GIB|GI)")
 _SLICE = re.compile(r"[-/ ](?:MIG[- ])?([0-9]+G\.[0-9]+GB)$")
 _SAID = re.compile(r"-([0-9]{1,4})GB(?:-|$)")
 _NOISE = re.compile(r"^(?:NVIDIA|TESLA|GEFORCE|QUADRO)-")
@@ -76,7 +76,7 @@ def named(text: str) -> Product | None:
     if not words or len(words) > 100:
         return None
     if (bare := _MIB.fullmatch(words)) and words not in _ALIASES:
-        mib = int(bare[1].replace(",", "").replace("-", ""))
+        mib = int(bare[1].replace(",", ""))
         return Product("", mib) if 1024 <= mib <= MOST_MIB else None
     if sized := _GIB.fullmatch(words):
         mib = int(float(sized[1]) * 1024)
@@ -119,7 +119,7 @@ def _plain(name: str) -> str:
 
 def _cased(words: str) -> str:
     """As GFD writes it where case matters."""
-    for lower, right in (("-ADA", "-Ada"), ("PCIE", "PCIe")):
+    for lower, right in (("-ADA", "-Ada"), ("PCIE", "PCIe"), ("-TI", "-Ti")):
         words = words.replace(lower, right)
     return words
 

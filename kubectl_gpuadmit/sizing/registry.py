@@ -59,6 +59,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     architecture: Architecture | None = None
     checkpoint: Checkpoint | None = None
     memory_gib: float | None = None
+    draft: Architecture | None = None
+    """Of the model that guesses ahead, where the engine loads one."""
     source: str = ""
     assumed: tuple[str, ...] = ()
     """What was taken for granted to get there."""

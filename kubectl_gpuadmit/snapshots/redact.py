@@ -321,6 +321,11 @@ class _Walk:
         if isinstance(kubelet, dict) and isinstance(kubelet.get("assignments"), list):
             held = [self._holder(one) for one in kubelet["assignments"]]
             made["kubelet"] = {**kubelet, "assignments": held}
+        if isinstance(spec.get("matrix"), str):  # pasted with prompts and host names, maybe
+            rows = (
+                line for line in spec["matrix"].split("\n") if "GPU" in line and "@" not in line
+            )
+            made["matrix"] = "\n".join(rows) + "\n"
         if isinstance(spec.get("problems"), list):
             made["problems"] = [self._rename(str(one)) for one in spec["problems"]]
         return made

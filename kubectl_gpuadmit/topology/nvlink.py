@@ -22,9 +22,10 @@ class Lanes(Struct, frozen=True, gc=False):
 
 
 def between(a: Board, b: Board, boards: Sequence[Board]) -> Lanes:
-    """How many NVLinks join ``a`` and ``b``. ``boards`` are all of the node."""
+    """How many NVLinks join ``a`` and ``b``. ``boards`` are all of the node. A direct link has two
+    ends, and counts where both are up."""
     addresses = {board.pci for board in boards if board.pci}
-    direct = sum(port.up and port.remote == b.pci != "" for port in a.ports)
+    direct = min(_ends(a, b), _ends(b, a))
     theirs, ours = _switches(b, addresses), _switches(a, addresses)
     through = sum(min(count, theirs[key]) for key, count in ours.items())
     if direct or through:
@@ -32,6 +33,10 @@ def between(a: Board, b: Board, boards: Sequence[Board]) -> Lanes:
     if any(port.up and not port.kind and not port.remote for port in (*a.ports, *b.ports)):
         return Lanes(None)
     return Lanes(0)
+
+
+def _ends(a: Board, b: Board) -> int:
+    return sum(port.up and port.remote == b.pci != "" for port in a.ports)
 
 
 def _switches(board: Board, gpus: set[str]) -> Counter[str]:
@@ -54,10 +59,14 @@ def counted(
 ) -> ReportedNvlinks:
     """The board's own links. A link that is not up is *down* only where something shows that it
     belongs to the module: it was up in the ``earlier`` look, it was reported ``before``, or it is
-    up on most boards of the same product. Others are sockets without a bridge."""
+    up on most boards of the same product. Others are sockets without a bridge. A board that is cut
+    into MIG devices joins nothing, so nothing of it is down (MIG user guide, "Limitations").
+    """
     up = {port.number for port in board.ports if port.up}
     there = {port.number for port in board.ports}
     expected = set(up)
+    if board.mig_enabled:
+        earlier, before, siblings = None, None, ()
     if earlier is not None:
         expected |= {port.number for port in earlier.ports if port.up}
     if before is not None:
@@ -78,6 +87,8 @@ def counted(
 
 
 def _usual(board: Board, siblings: Iterable[Board]) -> set[int]:
-    alike = [one for one in siblings if one.name == board.name and not one.lost]
+    alike = [
+        one for one in siblings if one.name == board.name and not one.lost and not one.mig_enabled
+    ]
     votes = Counter(port.number for one in alike for port in one.ports if port.up)
     return {number for number, count in votes.items() if 2 * count > len(alike)}

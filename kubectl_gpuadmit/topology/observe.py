@@ -10,7 +10,7 @@ Rules of this module
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -423,51 +423,51 @@ def _without_driver(
 
 # -- what is written -------------------------------------------------------------------------------
 
-_DRIFT_MIB = 1024
-"""Memory in use that changes by less is no news until the heartbeat."""
+DRIFT_MIB = 1024
+"""Memory in use that differs by less is left as it was reported."""
 
 
 def changed(old: GpuTopologySpec | None, new: GpuTopologySpec) -> bool:
-    """Whether the difference is worth a write before the heartbeat."""
-    return old is None or _steady(old) != _steady(_near(old, new))
+    """Whether the difference is worth a write at once. Memory in use and counts of errors are not:
+    a model that loads, or a GPU that reports the same error each second, must not cost the API
+    server a write a pass."""
+    return old is None or _news(old) != _news(new)
 
 
-def _steady(spec: GpuTopologySpec) -> GpuTopologySpec:
-    return replace(spec, asOf="")
+def drifted(old: GpuTopologySpec, new: GpuTopologySpec) -> bool:
+    """Whether what is no news has moved so far that the heartbeat should carry it along."""
+    if any(a.xids != b.xids for a, b in zip(old.gpus, new.gpus, strict=False)):
+        return True
+    return any(
+        abs((a or 0) - (b or 0)) >= DRIFT_MIB
+        for a, b in zip(_amounts(old), _amounts(new), strict=False)
+    )
 
 
-def _near(old: GpuTopologySpec, new: GpuTopologySpec) -> GpuTopologySpec:
-    """``new`` with the amounts of ``old`` where they differ by little."""
-    before = {gpu.uuid: gpu for gpu in old.gpus}
-
-    def settled(gpu: ReportedGpu) -> ReportedGpu:
-        was = before.get(gpu.uuid)
-        if was is None:
-            return gpu
-        parts = {part.uuid: part for part in was.mig}
-        return replace(
-            gpu,
-            usedMiB=_same(was.usedMiB, gpu.usedMiB),
-            residueMiB=_same(was.residueMiB, gpu.residueMiB) if gpu.residueMiB else gpu.residueMiB,
-            mig=tuple(
-                replace(part, usedMiB=_same(parts[part.uuid].usedMiB, part.usedMiB))
-                if part.uuid in parts
-                else part
-                for part in gpu.mig
-            ),
-        )
-
-    holders = new.holders
-    if holders is not None and old.holders is not None:
-        amounts = {(one.device, one.pid): one.usedMiB for one in old.holders}
-        holders = tuple(
-            replace(one, usedMiB=_same(amounts.get((one.device, one.pid)), one.usedMiB))
-            for one in holders
-        )
-    return replace(new, gpus=tuple(map(settled, new.gpus)), holders=holders)
+def _news(spec: GpuTopologySpec) -> GpuTopologySpec:
+    """The report without its time, and without what varies all the time."""
+    return replace(
+        spec,
+        asOf="",
+        gpus=tuple(
+            replace(
+                gpu,
+                usedMiB=None,
+                residueMiB=bool(gpu.residueMiB) if gpu.residueMiB is not None else None,
+                xids=tuple(replace(xid, at="", count=1) for xid in gpu.xids),
+                mig=tuple(replace(part, usedMiB=None) for part in gpu.mig),
+            )
+            for gpu in spec.gpus
+        ),
+        holders=None
+        if spec.holders is None
+        else tuple(replace(one, usedMiB=None) for one in spec.holders),
+    )
 
 
-def _same(old: int | None, new: int | None) -> int | None:
-    if old is None or new is None or (old == 0) != (new == 0):
-        return new
-    return old if abs(old - new) < _DRIFT_MIB else new
+def _amounts(spec: GpuTopologySpec) -> Iterator[int | None]:
+    for gpu in spec.gpus:
+        yield gpu.usedMiB
+        yield gpu.residueMiB
+        for part in gpu.mig:
+            yield part.usedMiB

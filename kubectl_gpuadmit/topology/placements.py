@@ -15,7 +15,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from kubectl_gpuadmit.topology import islands
-from kubectl_gpuadmit.topology.model import PCIE_LEVELS, NodeMap
+from kubectl_gpuadmit.topology.model import PCIE_LEVELS, Link, NodeMap
 
 SIZES = (1, 2, 4, 8)
 
@@ -38,14 +38,26 @@ class Wiring(Struct, frozen=True):
     far: tuple[tuple[int, ...], ...]
 
 
+_WIRINGS: dict[tuple[object, ...], tuple[tuple[Link, ...], Wiring]] = {}
+_MOST = 512
+"""By the identity of the links: machines that are wired alike share them."""
+
+
 def wiring(found: NodeMap) -> Wiring | None:
     """None where what joins the GPUs is not known."""
     if not islands.known(found):
         return None
     assert found.links is not None
-    numas = tuple(gpu.numa for gpu in found.gpus)
-    links = tuple((link.a, link.b, link.lanes, _rank(link.type)) for link in found.links)
-    return _wiring(tuple(gpu.index for gpu in found.gpus), numas, links)
+    indexes = tuple([gpu.index for gpu in found.gpus])
+    numas = tuple([gpu.numa for gpu in found.gpus])
+    key = (id(found.links), indexes, numas)
+    known = _WIRINGS.get(key)
+    if known is None or known[0] is not found.links:
+        links = tuple((link.a, link.b, link.lanes, _rank(link.type)) for link in found.links)
+        if len(_WIRINGS) >= _MOST:
+            _WIRINGS.clear()
+        known = _WIRINGS[key] = (found.links, _wiring(indexes, numas, links))
+    return known[1]
 
 
 def _rank(type: str) -> int:

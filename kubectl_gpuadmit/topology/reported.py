@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from functools import lru_cache
 
-from kubectl_gpuadmit.errors import BadInput
+from kubectl_gpuadmit.errors import BadInput, UnreadableMap
 from kubectl_gpuadmit.kube import gpu_topology, times
 from kubectl_gpuadmit.kube.gpu_topology import (
     GpuTopologySpec,
@@ -38,10 +39,6 @@ from kubectl_gpuadmit.topology.model import (
 
 _NVLINKS = re.compile(r"NV([1-9][0-9]?)", re.ASCII)
 _VIAS = ("device-plugin", "dra", "process")
-
-
-class UnreadableMap(BadInput):
-    """The GpuTopology object of one node cannot be used."""
 
 
 def from_object(obj: KubeObject) -> NodeMap:
@@ -192,56 +189,76 @@ def _gpu(gpu: ReportedGpu) -> Gpu:
     )
 
 
-def _links(
-    spec: GpuTopologySpec,
-) -> tuple[tuple[Link, ...] | None, dict[int, dict[int, str]] | None, list[str]]:
-    """Pairs of GPUs; NIC number -> GPU index -> level; rows that contradict each other.
+Levels = dict[int, dict[int, str]]
+"""NIC number -> GPU index -> level."""
+
+
+def _links(spec: GpuTopologySpec) -> tuple[tuple[Link, ...] | None, Levels | None, list[str]]:
+    """Pairs of GPUs; levels of NICs; rows that contradict each other."""
+    ends = tuple(
+        (gpu.index, gpu.nvlinks.active if gpu.nvlinks else None, gpu.nvlinks and gpu.nvlinks.total)
+        for gpu in spec.gpus
+    )
+    links, levels, problems = _matrix(spec.links, ends, len(spec.nics))
+    return links, levels, list(problems)
+
+
+End = tuple[int, int | None, int | None]
+"""A GPU's index, its NVLinks that are up, and those that it has."""
+
+
+@lru_cache(maxsize=512)
+def _matrix(
+    written: tuple[str, ...], ends: tuple[End, ...], nics: int
+) -> tuple[tuple[Link, ...] | None, Levels | None, tuple[str, ...]]:
+    """The same for machines that are wired alike: there are few kinds of them, and many machines.
 
     A pair whose two cells differ is left out: which of them holds cannot be told.
     """
-    if not spec.links:
-        return (() if len(spec.gpus) == 1 else None), None, []
-    count, width = len(spec.gpus), len(spec.gpus) + len(spec.nics)
-    rows = [row.split() for row in spec.links]
+    count, width = len(ends), len(ends) + nics
+    if not written:
+        return (() if count == 1 else None), None, ()
+    rows = [row.split() for row in written]
     if len(rows) != count or any(len(row) != width for row in rows):
-        return None, None, [f"links is not a matrix of {count} rows and {width} columns"]
+        return None, None, (f"links is not a matrix of {count} rows and {width} columns",)
     found: list[Link] = []
     problems: list[str] = []
-    for i, first in enumerate(spec.gpus):
+    for i, first in enumerate(ends):
         for j in range(i + 1, count):
-            second = spec.gpus[j]
+            second = ends[j]
             cells = {rows[i][j], rows[j][i]} - {"?"}
-            low, high = sorted((first.index, second.index))
+            low, high = sorted((first[0], second[0]))
             if len(cells) > 1:
                 problems.append(f"links contradict each other for GPU {low} and {high}")
             elif cells and (link := _link(low, high, cells.pop(), first, second)):
                 found.append(link)
-    levels: dict[int, dict[int, str]] = {}
-    for number in range(len(spec.nics)):
-        levels[number] = {
-            gpu.index: rows[i][count + number]
-            for i, gpu in enumerate(spec.gpus)
-            if rows[i][count + number] in PCIE_LEVELS
+    levels = {
+        number: {
+            end[0]: level
+            for i, end in enumerate(ends)
+            if (level := rows[i][count + number]) in PCIE_LEVELS
         }
-    return tuple(sorted(found, key=lambda one: (one.a, one.b))), levels, problems
+        for number in range(nics)
+    }
+    return tuple(sorted(found, key=lambda one: (one.a, one.b))), levels, tuple(problems)
 
 
-def _link(low: int, high: int, cell: str, first: ReportedGpu, second: ReportedGpu) -> Link | None:
+def _link(low: int, high: int, cell: str, first: End, second: End) -> Link | None:
     if matched := _NVLINKS.fullmatch(cell):
         lanes = int(matched[1])
         return Link(low, high, cell, lanes, _lanes_total(lanes, first, second))
     return Link(low, high, cell) if cell in (*PCIE_LEVELS, "C2C") else None
 
 
-def _lanes_total(lanes: int, first: ReportedGpu, second: ReportedGpu) -> int | None:
+def _lanes_total(lanes: int, first: End, second: End) -> int | None:
     """How many links would join the two. Through NVSwitch a pair has as many as the GPU that has
     fewer up; between two GPUs directly what is down cannot be told from the count of the pair."""
     ups, totals = [], []
-    for gpu in (first, second):
-        if gpu.nvlinks is None or gpu.nvlinks.total is None:
+    for _, up, total in (first, second):
+        if up is None or total is None:
             return None
-        ups.append(gpu.nvlinks.active)
-        totals.append(gpu.nvlinks.total)
+        ups.append(up)
+        totals.append(total)
     if ups == totals:
         return lanes
     return min(totals) if lanes == min(ups) else None

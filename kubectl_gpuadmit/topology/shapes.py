@@ -52,15 +52,20 @@ class Shape(Struct, frozen=True):
 
     def links(self, count: int) -> tuple[Link, ...] | None:
         """What joins ``count`` GPUs; None where it is not known."""
-        pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
-        if self.nvlink == "none":
-            return tuple(Link(a, b, NO_NVLINK) for a, b in pairs)
-        if self.matrix:
-            rows = [row.split() for row in self.matrix]
-            return tuple(_link(a, b, rows[a][b]) for a, b in pairs)
-        if self.nvlinks:
-            return tuple(_link(a, b, f"NV{self.nvlinks}") for a, b in pairs)
-        return None
+        return _links(self, count)
+
+
+@cache
+def _links(shape: Shape, count: int) -> tuple[Link, ...] | None:
+    pairs = [(a, b) for a in range(count) for b in range(a + 1, count)]
+    if shape.nvlink == "none":
+        return tuple(Link(a, b, NO_NVLINK) for a, b in pairs)
+    if shape.matrix:
+        rows = [row.split() for row in shape.matrix]
+        return tuple(_link(a, b, rows[a][b]) for a, b in pairs)
+    if shape.nvlinks:
+        return tuple(_link(a, b, f"NV{shape.nvlinks}") for a, b in pairs)
+    return None
 
 
 def _link(a: int, b: int, cell: str) -> Link:

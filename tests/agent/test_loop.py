@@ -104,6 +104,16 @@ def test_a_change_is_written_by_the_next_pass(world: World) -> None:
     assert [holder["pod"] for holder in world.stored["holders"]] == ["b"]
 
 
+def test_memory_that_comes_and_goes_costs_no_write_a_pass(world: World) -> None:
+    for step in range(240):
+        used = 1000 + 40_000 * (step % 2)
+        world.node.driver.show(machines.hgx_h100().with_gpu(0, used_mib=used))
+        world.seconds += world.agent.step()
+    assert world.seconds == 7200
+    assert 25 <= len(world.writes) <= 40
+    assert world.stored["gpus"][0]["usedMiB"] in (1000, 41_000)
+
+
 def test_an_api_server_that_is_away_for_an_hour_costs_few_tries_and_one_write(
     world: World,
 ) -> None:
@@ -129,11 +139,12 @@ def test_an_agent_that_starts_without_an_api_server_writes_once_there_is_one(
     world: World,
 ) -> None:
     world.server.away = True
-    world.live(120)
+    world.live(3600)
     assert world.stored is None
+    assert world.agent.status.write_failures <= 30
     assert world.agent.status.unready(world.seconds, heartbeat=300).startswith("not written:")
     world.server.away = False
-    world.live(120)
+    world.live(330)
     assert len(world.stored["gpus"]) == 8
     assert world.agent.status.unready(world.seconds, heartbeat=300) == ""
 

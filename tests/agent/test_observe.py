@@ -20,7 +20,7 @@ from kubectl_gpuadmit.kube.gpu_topology import (
     ReportedXid,
 )
 from kubectl_gpuadmit.kube.gpu_topology_object import plain
-from kubectl_gpuadmit.topology.observe import Look, Seen, changed, observe
+from kubectl_gpuadmit.topology.observe import Look, Seen, changed, drifted, observe
 from kubectl_gpuadmit.topology.readings import Driver, Grants, Kernel, PciPlace, Silent
 from tests.agent.node import Node, node_of
 from tests.fakes import machines
@@ -158,6 +158,16 @@ def test_sockets_that_never_had_a_bridge_are_not_down(driver: FakeDriver, short:
         spec, _ = report(node)
     assert {gpu.nvlinks for gpu in spec.gpus} == {ReportedNvlinks(0, 0)}
     assert spec.links[0].split()[:8] == ["X", "NODE", "NODE", "NODE", "SYS", "SYS", "SYS", "SYS"]
+
+
+def test_a_gpu_that_is_cut_into_slices_has_no_links_to_miss(
+    driver: FakeDriver, short: Path
+) -> None:
+    machine = machines.links_down(machines.dgx_a100_mig(), 0, *range(12))
+    with node_of(machine, driver, short) as node:
+        spec, _ = report(node)
+    assert spec.gpus[0].nvlinks == ReportedNvlinks(0, 0)
+    assert spec.links[0].split()[:3] == ["X", "PIX", "SYS"]
 
 
 def test_all_links_of_the_machine_that_were_up_before_a_restart_are_down(h100: Node) -> None:
@@ -494,13 +504,24 @@ def test_only_news_is_worth_a_write(h100: Node) -> None:
     assert changed(None, spec)
     h100.driver.show(used(3400))
     same, seen = report(h100, seen, LATER)
-    assert not changed(spec, same)
+    assert (changed(spec, same), drifted(spec, same)) == (False, False)
     h100.driver.show(used(9000))
     more, seen = report(h100, seen, LATER)
-    assert changed(spec, more)
+    assert (changed(spec, more), drifted(spec, more)) == (False, True)
     h100.driver.show(used(0))
     none, _ = report(h100, seen, LATER)
-    assert changed(more, none)
+    assert changed(more, none), "the residue is gone"
+
+
+def test_an_error_is_news_once_and_its_count_waits_for_the_heartbeat(h100: Node) -> None:
+    spec, seen = report(h100)
+    machine = machines.hgx_h100()
+    h100.driver.show(machines.xids(machine, (2, 13)))
+    first, seen = report(h100, seen)
+    assert changed(spec, first)
+    h100.driver.show(machines.xids(machine, (2, 13), (2, 13)))
+    second, _ = report(h100, seen, LATER)
+    assert (changed(first, second), drifted(first, second)) == (False, True)
 
 
 def test_a_pci_place_alone_says_nothing_of_the_driver() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from tests.controlplane import binaries
 from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
@@ -101,6 +102,8 @@ def playable(answer: Json) -> None:
 
 
 def run(referee: Referee, family: str, cases: int, seed: str, *, stop_after: int = 1000) -> Outcome:
+    if family == "numa" and not binaries.kubernetes().startswith(binaries.PINNED[:4]):
+        raise NotHere(f"the referee asks the kubelet of {binaries.PINNED} alone")
     outcome = Outcome(family, seed)
     for begin in range(0, cases, BATCH):
         batch = [made(family, seed, number) for number in range(begin, min(begin + BATCH, cases))]

@@ -97,9 +97,13 @@ def _by_numa(gate: Gate, held: Json) -> Any:
 
 
 def agrees(theirs: str, own: str) -> bool:
-    """Managers wrap what their policies say."""
-    return own in theirs or (
-        own.startswith("[cpumanager] unable to reserve") and own.split("(")[0] in theirs
+    """Managers wrap what their policies say, and name any one of several options that are off."""
+    return own in theirs or any(
+        own.startswith(words) and words in theirs
+        for words in (
+            "[cpumanager] unable to reserve the required amount of CPUs",
+            "CPU Manager Policy Alpha-level Options not enabled, but option",
+        )
     )
 
 

@@ -16,11 +16,14 @@ import pytest
 
 from kubectl_gpuadmit.adapters.kube.connection import Access, connect
 from kubectl_gpuadmit.adapters.kube.node_maps import ConfigMaps, CustomObjects
+from kubectl_gpuadmit.adapters.snapshot import load_snapshot
 from kubectl_gpuadmit.agent import manifests
+from kubectl_gpuadmit.cli.main import main
 from kubectl_gpuadmit.errors import GpuAdmitError
 from kubectl_gpuadmit.kube import gpu_topology as wire
 from kubectl_gpuadmit.kube.gpu_topology import GpuTopologySpec, ReportedGpu
 from kubectl_gpuadmit.kube.gpu_topology_object import document
+from kubectl_gpuadmit.kube.objects import GpuTopology
 from tests.agent.conftest import driver, h100, nvml_library, short  # noqa: F401  fixtures
 from tests.agent.node import Node
 from tests.controlplane.bed import ControlPlane
@@ -107,6 +110,11 @@ def config_of(bed: ControlPlane, node_name: str) -> Path:
     except ApiError as problem:
         assert problem.reason == "AlreadyExists", problem
         stored = bed.client.get(bed.client.path_of(made))
+    return written(bed, f"agent-{node_name}", token_of(bed, stored))
+
+
+def token_of(bed: ControlPlane, bound: Json) -> str:
+    """A token of the service account, bound to that pod."""
     asked = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -114,14 +122,15 @@ def config_of(bed: ControlPlane, node_name: str) -> Path:
             "boundObjectRef": {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "name": stored["metadata"]["name"],
-                "uid": stored["metadata"]["uid"],
+                "name": bound["metadata"]["name"],
+                "uid": bound["metadata"]["uid"],
             }
         },
     }
-    path = f"/api/v1/namespaces/{place}/serviceaccounts/{manifests.NAME}/token"
+    path = f"/api/v1/namespaces/{manifests.NAMESPACE}/serviceaccounts/{manifests.NAME}/token"
     token = bed.client.request("POST", path, asked)["status"]["token"]
-    return written(bed, f"agent-{node_name}", token)
+    assert isinstance(token, str)
+    return token
 
 
 def written(bed: ControlPlane, name: str, token: str) -> Path:
@@ -258,6 +267,49 @@ def test_without_the_crd_the_agent_says_what_to_apply(control_plane: ControlPlan
     with pytest.raises(GpuAdmitError) as told:
         store_of(control_plane, control_plane.kubeconfig).write("n-0", SPEC)
     assert (told.value.ref, "agent --manifests" in told.value.hint) == ("not-served", True)
+
+
+def test_the_daemon_sets_own_pod_is_admitted_and_may_write(bed: ControlPlane) -> None:
+    label = {"metadata": {"labels": {"nvidia.com/gpu.present": "true"}}}
+    bed.client.patch(node("n-1"), label)
+    runtime = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "nvidia"},
+        "handler": "nvidia",
+    }
+    bed.client.create(runtime)
+    (daemon,) = [one for one in manifests.objects() if one["kind"] == "DaemonSet"]
+    bed.client.create(daemon)
+    pods = f"/api/v1/namespaces/{manifests.NAMESPACE}/pods"
+
+    def bound() -> Json | None:
+        found = [
+            one
+            for one in bed.client.get(pods)["items"]
+            if one["metadata"].get("ownerReferences") and one["spec"].get("nodeName")
+        ]
+        return found[0] if found else None
+
+    made = bed.wait(bound, what="the agent's pod on n-1")
+    assert (made["spec"]["nodeName"], made["spec"]["hostPID"]) == ("n-1", True)
+    config = written(bed, "from-daemon-set", token_of(bed, made))
+    assert store_of(bed, config).write("n-1", SPEC)[0] == SPEC
+    with pytest.raises(GpuAdmitError, match="an agent writes the map of its own node"):
+        store_of(bed, config).write("n-0", SPEC)
+
+
+def test_a_snapshot_of_the_cluster_has_the_maps(
+    bed: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store_of(bed, config_of(bed, "n-0")).write("n-0", SPEC)
+    file = tmp_path / "now.json"
+    assert main(["snapshot", "-o", str(file), "--kubeconfig", str(bed.kubeconfig)]) == 0
+    capsys.readouterr()
+    cluster = load_snapshot(str(file)).cluster
+    (kept,) = cluster.every("GpuTopology")
+    assert isinstance(kept, GpuTopology)
+    assert (kept.name, kept.spec) == ("n-0", SPEC)
 
 
 def test_the_process_writes_the_map_of_its_node_and_ends_when_it_is_told_to(

@@ -112,7 +112,7 @@ def test_four_free_gpus_on_two_numa_nodes_do_not_take_a_pod_of_four() -> None:
             "placement/numa-refused",
             "the scheduler would send it to inf-0, whose kubelet would refuse it: single-numa-node"
             " wants 4 nvidia.com/gpu (container main) on one NUMA node; free by NUMA node:"
-            " nvidia.com/gpu 0: 2, 1: 2",
+            " nvidia.com/gpu 2 + 2; every pod that is sent there stays Failed",
             evidence=(
                 Evidence(
                     "Node inf-0",
@@ -144,10 +144,7 @@ def test_four_free_gpus_on_two_numa_nodes_do_not_take_a_pod_of_four() -> None:
             fidelity="exact",
         )
     ]
-    assert made.waits_for == (
-        "the kubelet of inf-0 takes it once a ends",
-        "until then every pod that is sent there stays Failed: nothing waits in line",
-    )
+    assert made.waits_for == ("the kubelet of inf-0 takes it once a ends",)
     assert [(r.summary, r.verified) for r in made.remedies] == [
         (f"2 {GPU} a pod instead of 4", True),
         ("stop default/a on inf-0", True),
@@ -161,7 +158,7 @@ def test_four_free_gpus_on_two_numa_nodes_do_not_take_a_pod_of_four() -> None:
     ) == (
         False,
         ["its kubelet would refuse it (TopologyAffinityError)"],
-        ["free by NUMA node: nvidia.com/gpu 0: 2, 1: 2"],
+        ["free by NUMA node: nvidia.com/gpu 2 + 2"],
     )
 
 
@@ -181,6 +178,31 @@ def test_restricted_takes_eight_because_one_numa_node_never_could() -> None:
     made = verdict(manifest(8), node("inf-0"), agent_map("inf-0", restricted))
     assert (made.placement, placement_findings(made)) == ("fits", [])
     assert verdict(manifest(4), *split(restricted)).placement == "waits"
+
+
+def test_a_choice_that_comes_after_the_gate_does_not_make_it_unsure() -> None:
+    restricted = {**SINGLE, "topologyPolicy": "restricted"}
+    made = verdict(manifest(3), node("inf-0", 4), agent_map("inf-0", restricted, gpus=4))
+    assert (made.placement, placement_findings(made), made.unknowns) == ("fits", [], ())
+
+
+def test_running_pods_of_which_nobody_tells_the_devices_may_leave_it_open() -> None:
+    restricted = {**SINGLE, "topologyPolicy": "restricted"}
+    nodes = [node("inf-0", 4), agent_map("inf-0", restricted, gpus=4), running("a", 3)]
+    assert verdict(manifest(1), *nodes).placement == "unknown"
+    nodes = [node("inf-0", 8), agent_map("inf-0", SINGLE), running("a", 3)]
+    made = verdict(manifest(4), *nodes)
+    assert made.placement == "fits"  # it must have them of one NUMA node: the first
+    (finding,) = placement_findings(verdict(manifest(3), *nodes, running("b", 2)))
+    assert (finding.fidelity, "nvidia.com/gpu 1 + 2" in finding.detail) == ("modelled", True)
+
+
+def test_cpus_that_nobody_tells_by_numa_node_leave_a_pinned_pod_open() -> None:
+    untold = {**SINGLE, "cpuPolicy": None}
+    nodes = [node("inf-0"), agent_map("inf-0", untold)]
+    (unknown,) = verdict(manifest(2, cpu="8"), *nodes).unknowns
+    assert unknown.missing.endswith("refuses it: CPUs by NUMA node")
+    assert verdict(manifest(2), *nodes).unknowns == ()
 
 
 @pytest.mark.parametrize("name", ["none", "best-effort"])
@@ -233,14 +255,14 @@ spec:
     (finding,) = placement_findings(made)
     assert (made.placement, len(made.places)) == ("waits", 2)
     assert finding.detail.startswith("pod 3 of 3: the scheduler would send it to inf-0")
-    assert "nvidia.com/gpu 0: 2, 1: 2" in finding.detail
+    assert "nvidia.com/gpu 2 + 2" in finding.detail
 
 
 def test_fewer_cpus_pass_where_cpus_are_pinned() -> None:
     made = verdict(manifest(2, cpu="40"), node("inf-0"), agent_map("inf-0", STATIC))
     (finding,) = placement_findings(made)
     assert "wants 2 nvidia.com/gpu and 40 cpu (container main)" in finding.detail
-    assert "cpu 0: 31, 1: 31" in finding.detail
+    assert "cpu 31 + 31" in finding.detail
     assert [r.summary for r in made.remedies][:2] == [
         "31 CPUs a pod instead of 40",
         "no CPU limit: the pod shares CPUs and is not pinned to some",
@@ -279,7 +301,7 @@ def test_exclusive_cpus_of_others_count_as_the_agent_tells_them() -> None:
         *(*others, running("b", 2)),
     )
     (finding,) = placement_findings(made)
-    assert "nvidia.com/gpu 0: 3, 1: 2; cpu 0: 11, 1: 31" in finding.detail
+    assert "nvidia.com/gpu 3 + 2, cpu 11 + 31" in finding.detail
 
 
 # -- where a policy is known from ------------------------------------------------------------------
@@ -334,7 +356,7 @@ def nrt(**changes: Any) -> KubeObject:
 def test_node_resource_topology_tells_policy_and_what_is_left_on_each_numa_node() -> None:
     made = verdict(manifest(4), node("inf-0"), nrt(), running("a", 4))
     (finding,) = placement_findings(made)
-    assert "nvidia.com/gpu 0: 2, 1: 2" in finding.detail
+    assert "nvidia.com/gpu 2 + 2" in finding.detail
     assert (finding.fidelity, {e.source for e in finding.evidence}) == (
         "modelled",
         {"NodeResourceTopology"},

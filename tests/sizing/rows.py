@@ -56,15 +56,13 @@ EXPLAINED = {
     "174": "64,000 tokens in a step: linear attention's buffers, of which no plan is known",
     "175": "engine version not stated; FP8 weights run as Marlin's on this GPU",
     "178": "latent attention of a family that is not in the catalogue; a sum over eight ranks",
+    "195": "which matrices the checkpoint leaves unquantised is not in its name",
     "198": "which matrices the checkpoint quantises is not in its name",
     "201": "not an NVIDIA GPU",
 }
 
 UNSTATED_LENGTH = 2048
 """Rows that do not state their length are asked at this one: their source had another."""
-
-DYNAMIC = {"109", "118", "195", "198"}
-"""Checkpoints whose names say a method and whose exceptions only the checkpoint says."""
 
 
 class Row(NamedTuple):
@@ -105,7 +103,7 @@ def model_of(row: Row) -> Architecture | None:
         name = "deepseek-ai/DeepSeek-R1-AWQ"  # four-bit weights in groups, as the row says
     gguf = re.match(r"(.*)-(Q\d\w*)\.gguf", name)
     found = find(gguf[1] if gguf else name)
-    if row.id in DYNAMIC or found is None:
+    if found is None:
         return None
     if gguf:
         packed = Quantization(method="gguf", format=gguf[2])
@@ -252,6 +250,13 @@ def device_of(row: Row) -> tuple[int | None, str]:
     return round(printed * GIB / MIB / (1 - 0.0095)), ""
 
 
+def _unknown(row: Row) -> str:
+    if row.id in EXPLAINED and "matrices" in EXPLAINED[row.id]:
+        return "which matrices the checkpoint leaves unquantised"
+    stated = "/" in row.cells["model"] or "gguf" in row.cells["model"].lower()
+    return "the model's architecture" if stated else "the model: the source does not state it"
+
+
 class Outcome(NamedTuple):
     """A row with our answer beside it."""
 
@@ -265,10 +270,8 @@ class Outcome(NamedTuple):
 def outcome(row: Row) -> Outcome:
     """Our answer to one row's question."""
     architecture = model_of(row)
-    if row.id in DYNAMIC:
-        return Outcome(row, None, None, ("which matrices the checkpoint leaves unquantised",))
     if architecture is None:
-        return Outcome(row, None, None, ("the model's architecture",))
+        return Outcome(row, None, None, (_unknown(row),))
     serving = serving_of(row)
     mib, product = device_of(row)
     free = None

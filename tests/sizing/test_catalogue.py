@@ -69,6 +69,18 @@ def test_a_quantised_name_finds_its_base_and_says_what_it_assumed() -> None:
     assert found.assumed == "Qwen/Qwen2.5-14B quantised with awq, as the name says"
 
 
+def test_a_name_that_says_sixteen_bits_finds_the_model_unquantised() -> None:
+    found = find("unsloth/gpt-oss-20b-BF16")
+    assert found is not None
+    assert found.architecture.quantization is None
+    assert found.assumed == "openai/gpt-oss-20b in 16 bits, as the name says"
+
+
+def test_names_of_four_bit_hybrid_models_say_too_little() -> None:
+    assert find("unsloth/Qwen3.5-27B-NVFP4") is None
+    assert find("unsloth/Qwen3.5-27B-FP8") is not None
+
+
 @pytest.mark.parametrize("name", ["", "/", "gpt-9", "-fp8", "qwen", "Qwen/Qwen3-8B-Extra"])
 def test_a_name_that_nobody_knows_is_not_guessed(name: str) -> None:
     assert find(name) is None

@@ -392,3 +392,16 @@ def test_reasons_are_catalogued() -> None:
     said = {f"fit/{p.reason}" for answer in found for p in (*answer.problems, *answer.warnings)}
     assert len(said) == 4
     assert said <= set(REASONS)
+
+
+def test_sglang_sets_aside_by_the_size_of_the_gpu() -> None:
+    found = ask(
+        "meta-llama/Llama-3.1-8B",
+        engine="sglang",
+        version="0.5.4",
+        max_model_len=8192,
+        tensor_parallel_size=8,
+    )
+    assert ("mem_fraction_static 0.817", "SGLang 0.5.4, its default") in [
+        (a.what, a.source) for a in found.assumptions
+    ]

@@ -23,6 +23,7 @@ from kubectl_gpuadmit.placement.kubelet.devices import AllocationFailed
 from kubectl_gpuadmit.placement.kubelet.gate import Gate
 from kubectl_gpuadmit.placement.kubelet.machine import (
     Core,
+    Cpus,
     Device,
     Machine,
     Zone,
@@ -37,6 +38,9 @@ from kubectl_gpuadmit.topology.resource_topology import NodeZones
 
 STRICT = ("restricted", "single-numa-node")
 """Policies that refuse. Under the others a gate refuses nothing that the scheduler lets through."""
+
+CPUS, MEMORY = "CPUs by NUMA node", "memory by NUMA node"
+"""What may be missing of a node."""
 
 _CORES_MATTER = frozenset({settings.FULL_CORES, settings.BY_SOCKET, settings.BY_CACHE})
 
@@ -56,9 +60,17 @@ class Build(Struct, frozen=True):
     key: str
     """Equal for machines that are built and set alike."""
     unjudged: tuple[str, ...] = ()
-    """Resources that take part in alignment and of which too little is known."""
+    """``CPUS`` and ``MEMORY``: what takes part in alignment and of which too little is known."""
     guessed: bool = False
     """Something that may matter was assumed."""
+    memo: list[Cpus] = []
+
+    @property
+    def cpus(self) -> Cpus:
+        """The machine's CPUs, worked out when first asked for."""
+        if not self.memo:
+            self.memo.append(Cpus(self.machine))
+        return self.memo[0]
 
 
 class Facts(Struct, frozen=True):
@@ -111,7 +123,7 @@ class Facts(Struct, frozen=True):
 
     def empty(self) -> Gate:
         """The gate of the same node with nothing on it. Raises Refused."""
-        return Gate(self.build.machine, self.build.settings)
+        return Gate(self.build.machine, self.build.settings, cpus=self.build.cpus)
 
 
 def _replay(gate: Gate, ask: PodAsk) -> None:
@@ -164,7 +176,10 @@ def _from_map(cluster: Cluster, info: NodeInfo, told: Told, found: NodeMap) -> F
     key = ("kubelet gate", info.name)
     kept = cluster.static_memo.get(key)
     if kept is None or kept[0] is not info.node or kept[1] is not found or kept[2] != told:
-        kept = (info.node, found, told, _build_from_map(info, told, found))
+        built = _build_from_map(info, told, found)
+        if isinstance(built, Build):  # the nodes of a pool share one
+            built = cluster.static_memo.setdefault(("kubelet build", built.key), built)
+        kept = (info.node, found, told, built)
         cluster.static_memo[key] = kept
     build: Build | Missing = kept[3]
     if isinstance(build, Missing):
@@ -394,9 +409,9 @@ def _build(
     unjudged: list[str] = []
     static = kubelet.cpu_policy == "static"
     if kubelet.cpu_policy is None:
-        unjudged.append("cpu")
+        unjudged.append(CPUS)
     elif static and not cpus:
-        unjudged.append("cpu")
+        unjudged.append(CPUS)
         static = False
     chosen: frozenset[str] = frozenset()
     if static:
@@ -409,7 +424,7 @@ def _build(
         )
     static_memory = kubelet.memory_policy == "Static"
     if static_memory and not memory:
-        unjudged.append("memory")
+        unjudged.append(MEMORY)
     table: dict[int, dict[str, int]] = {}
     for block in kubelet.reserved_memory if static_memory and memory else ():
         for node in block.numa[:1]:

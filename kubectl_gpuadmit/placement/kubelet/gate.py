@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.placement.kubelet import EMPTY_POOL, SMT, TOPOLOGY, UNEXPECTED
 from kubectl_gpuadmit.placement.kubelet.asks import ContainerAsk, PodAsk
 from kubectl_gpuadmit.placement.kubelet.cpus import EmptySharedPool, SmtAlignment, StaticCpus
 from kubectl_gpuadmit.placement.kubelet.devices import AllocationFailed, Devices, Held
@@ -19,11 +20,6 @@ from kubectl_gpuadmit.placement.kubelet.machine import Cpus, Machine
 from kubectl_gpuadmit.placement.kubelet.memory import StaticMemory
 from kubectl_gpuadmit.placement.kubelet.merge import merged
 from kubectl_gpuadmit.placement.kubelet.settings import Settings
-
-TOPOLOGY = "TopologyAffinityError"
-UNEXPECTED = "UnexpectedAdmissionError"
-SMT = "SMTAlignmentError"
-EMPTY_POOL = "EmptyPodSharedPoolError"
 
 MESSAGE = "Resources cannot be allocated with Topology locality"
 _POD_LEVEL = "Pod Scope pod with pod-level resources failed admission "
@@ -52,16 +48,23 @@ class Gate:
     """The managers of one kubelet. Raises Refused where no kubelet starts so.
 
     ``lowest`` says that device plugins prefer the lowest IDs; without it a choice that matters is
-    told by ``unsure``.
+    told by ``unsure``. ``cpus`` are the machine's, where somebody has worked them out already.
     """
 
-    def __init__(self, machine: Machine, settings: Settings, *, lowest: bool = False) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        settings: Settings,
+        *,
+        lowest: bool = False,
+        cpus: Cpus | None = None,
+    ) -> None:
         self.machine = machine
         self.settings = settings
         self._nodes = tuple(zone.id for zone in machine.zones)
         self._distances = {zone.id: zone.distances for zone in machine.zones}
         self.devices = Devices(machine.devices, self._nodes, lowest=lowest)
-        self.cpus = StaticCpus(Cpus(machine), settings) if settings.static_cpus else None
+        self.cpus = StaticCpus(cpus or Cpus(machine), settings) if settings.static_cpus else None
         self.memory = StaticMemory(machine, settings) if settings.static_memory else None
 
     @property

@@ -17,7 +17,7 @@ from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.placement.kubelet import asks, facts
 from kubectl_gpuadmit.placement.kubelet.asks import PodAsk
-from kubectl_gpuadmit.placement.kubelet.facts import STRICT, Facts, Missing
+from kubectl_gpuadmit.placement.kubelet.facts import CPUS, STRICT, Facts, Missing
 from kubectl_gpuadmit.placement.kubelet.gate import Gate, Outcome
 from kubectl_gpuadmit.placement.kubelet.hints import TooMany
 from kubectl_gpuadmit.placement.kubelet.settings import Refused
@@ -27,9 +27,6 @@ from kubectl_gpuadmit.topology.model import Kubelet, NodeMap
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.policy import Policy, PoolKubelet
-
-FILTER = "TopologyManager"
-"""Stands for the kubelet among the filters of a node: no filter of the scheduler is called so."""
 
 Says = Literal["passes", "refuses", "unsure", "silent"]
 
@@ -65,8 +62,6 @@ class Kubelets:
         self._pools = [p for p in (policy.pools if policy else ()) if p.kubelet is not None]
         self._policy = policy
         self._now = now
-        self.speak = bool(self._pools) or kubelets.anyone(cluster)
-        """False where nothing in the cluster or the policy speaks of any kubelet."""
 
     def for_pod(self, pod: Pod) -> PodGates | None:
         """None for a pod that takes no part in alignment. Raises QuantityError."""
@@ -165,13 +160,18 @@ class PodGates:
 
     def _asked(self, told: Told, found: Facts) -> Judged:
         gate = found.gate()
+        guessed = gate.unsure
         before = free(gate, self.ask)
         outcome = gate.admit(self.ask)
+        never = not outcome.admitted and not found.empty().admit(self.ask).admitted
+        if guessed and not never:
+            return _said(told, "unsure", missing=Missing("which devices its pods have", _HINT))
         if outcome.admitted:
             open_ = [name for name in found.build.unjudged if self._concerns(name)]
-            if gate.unsure or open_:
-                what = f"{' and '.join(open_)} by NUMA node" if open_ else "which devices are taken"
-                return _said(told, "unsure", missing=Missing(what, _HINT))
+            if gate.unsure and self._takes_turns():
+                open_.append("which devices its first container gets")
+            if open_:
+                return _said(told, "unsure", missing=Missing(" and ".join(open_), _HINT))
             return _said(told, "passes", modelled=found.modelled)
         return Judged(
             "refuses",
@@ -182,14 +182,16 @@ class PodGates:
             free=before,
             wanted=wanted(gate, self.ask, outcome),
             modelled=found.modelled or gate.unsure,
-            never=not found.empty().admit(self.ask).admitted,
+            never=never,
         )
 
-    def _concerns(self, resource: str) -> bool:
+    def _takes_turns(self) -> bool:
+        """Whether one container's share decides about another's."""
+        return sum(1 for c in self.ask.containers if c.limits or c.whole_cpus) > 1
+
+    def _concerns(self, missing: str) -> bool:
         ask = self.ask
-        return ask.guaranteed and (
-            resource == "memory" or any(container.whole_cpus for container in ask.containers)
-        )
+        return ask.guaranteed and (missing != CPUS or any(c.whole_cpus for c in ask.containers))
 
     def opened_by(self, info: NodeInfo) -> Pod | None:
         """The pod on the node with the fewest devices whose end alone would let this one in."""

@@ -109,8 +109,6 @@ def parse(
         at = pointers[index] if index < len(pointers) else ""
         index += 1
         if not _is_flag(word):
-            if not is_known(word) and word.strip():
-                found.missing += [f"arguments: {r}" for r in blanks.reasons(word)]
             found.positional.append(word)
             continue
         if word == "--":

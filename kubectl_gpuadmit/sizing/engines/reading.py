@@ -131,7 +131,12 @@ _TAKES_POSITIONAL = frozenset({"vllm", "tensorrt-llm", "tgi", "dynamo-trtllm"})
 def _positional_model(found: Parsed, line: Parsed, start: Start, started: Started) -> None:
     """``vllm serve MODEL`` and its like; a ``--model`` beside it yields (arg_utils.py: the
     positional ``model_tag`` wins)."""
-    if start.engine not in _TAKES_POSITIONAL or not line.positional:
+    takes = start.engine in _TAKES_POSITIONAL
+    for word in line.positional[1 if takes else 0 :]:
+        if not is_known(word):  # it may hold any number of arguments
+            reasons = "; ".join(started.blanks.reasons(word))
+            found.odd.append(f"the argument {started.blanks.shown(word)} ({reasons})")
+    if not takes or not line.positional:
         return
     word = line.positional[0]
     at = start.arguments.index(word) if word in start.arguments else -1
