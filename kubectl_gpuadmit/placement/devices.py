@@ -81,7 +81,11 @@ _MAY_PASS = frozenset({"free", "untainted", "amounts"})
 
 def funnels(cycle: Cycle, nodes: tuple[NodeVerdict, ...]) -> tuple[Funnel, ...]:
     """One for each request of the pod's claims that have no devices yet."""
-    if cycle.dra is None or not cycle.dra.waiting:
+    if cycle.dra is None:
+        return ()
+    lacking = (v.node for v in nodes if any(s.code == NO_DEVICES for s in v.shortfalls))
+    claims = cycle.dra.asks(cycle.cluster.nodes.get(next(lacking, "")))
+    if not claims:
         return ()
     from kubectl_gpuadmit.devices import funnel  # brings CEL along: only for who needs it
 
@@ -96,7 +100,7 @@ def funnels(cycle: Cycle, nodes: tuple[NodeVerdict, ...]) -> tuple[Funnel, ...]:
         )
 
     return funnel.of_claims(
-        cycle.dra.waiting,
+        claims,
         Inventory.of(cluster),
         features=features_of(cycle.kubernetes),
         kubernetes=cycle.kubernetes,
