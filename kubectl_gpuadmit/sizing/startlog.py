@@ -153,7 +153,8 @@ _ARGUMENTS: dict[str, tuple[str, type]] = {
     "language_model_only": ("language_model_only", bool),
 }
 _PAIR = re.compile(
-    r"['\"]?\b([a-z_]+)['\"]?\s*[=:]\s*('[^']{0,300}'|\"[^\"]{0,300}\"|[\w.\-/]{1,300})"
+    r"['\"]?\b([a-z_]+)['\"]?\s*[=:]\s*"
+    r"('[^']{0,300}'|\"[^\"]{0,300}\"|[\w.\-/]{1,300}(?![\w=]))"
 )
 
 _Take = Callable[[_Found, "re.Match[str]"], None]
