@@ -7,7 +7,7 @@ CASES  ?= 2000
 SEED   ?= $(shell date +%s)
 
 .PHONY: setup demo test lint bench docs lock clean dist controlplane controlplane-build conformance \
-	sizing-report
+	sizing-report test-mlflow
 
 setup: $(VENV)/.runtime        ## make .venv; the command is .venv/bin/kubectl-gpu_admit
 
@@ -26,8 +26,8 @@ bench: $(VENV)/.dev            ## speed and memory, as ratios in one run
 dist: $(VENV)/.runtime         ## archives for krew, and the manifest with their sha256 (needs network)
 	$(BIN)/python release/archives.py
 
-controlplane: $(VENV)/.dev     ## a real control plane with examples/ in it, to play with; Ctrl-C ends it
-	$(BIN)/python -m tests.controlplane.play
+controlplane: $(VENV)/.dev     ## a real control plane with examples/ in it (CLUSTER=examples/devices); Ctrl-C ends it
+	$(BIN)/python -m tests.controlplane.play $(if $(CLUSTER),--cluster $(CLUSTER))
 
 controlplane-build: $(VENV)/.dev ## build Kubernetes' own programs for the tests (minutes when cold)
 	$(BIN)/python -m tests.controlplane.binaries
@@ -42,13 +42,19 @@ sizing-report: $(VENV)/.dev    ## sizes beside what engines measured, row by row
 docs: $(VENV)/.dev             ## write the generated pages anew
 	$(BIN)/python -m docs.generate
 
+$(VENV)-mlflow/.server: requirements-mlflow.lock
+	$(PYTHON) -m venv $(VENV)-mlflow
+	$(VENV)-mlflow/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-mlflow.lock
+	@touch $@
+
 lock:                          ## resolve the dependencies anew (needs uv)
 	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url pyproject.toml --extra agent -o requirements-agent.lock
 	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url pyproject.toml --all-extras --group dev -o requirements-dev.lock
+	uv pip compile -q --universal --no-annotate --generate-hashes --no-emit-index-url --group mlflow -o requirements-mlflow.lock
 
 clean:                         ## remove what the targets made
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.data
+	rm -rf $(VENV) $(VENV)-mlflow build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.data
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $(PYTHON) is older than Python 3.11; try: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; exit 2; }

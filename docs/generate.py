@@ -31,6 +31,7 @@ WITH_TRANSCRIPTS = (
     "docs/numa.md",
     "docs/dra.md",
     "docs/isolation.md",
+    "docs/models.md",
     "docs/runbook.md",
     "docs/sizing.md",
     "docs/snapshots.md",

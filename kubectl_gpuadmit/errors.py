@@ -5,6 +5,8 @@
     │   ├── BadManifest         a manifest document
     │   ├── BadPolicy           the policy file
     │   ├── BadSnapshot         the snapshot
+    │   ├── BadMatrix           a pasted ``nvidia-smi topo -m``
+    │   ├── UnreadableMap       the agent's map of one node
     │   └── BadModelFile        a model's configuration or the header of its weights
     ├── NothingChecked       2  the call named nothing that could be judged
     └── Unanswerable         3  the facts could not be had
@@ -82,6 +84,14 @@ class BadSnapshot(BadInput):
 
 class BadModelFile(BadInput):
     """A model's configuration or the header of its weights cannot be read."""
+
+
+class BadMatrix(BadInput):
+    """A text without a matrix of ``nvidia-smi topo -m`` that can be read."""
+
+
+class UnreadableMap(BadInput):
+    """The GpuTopology object of one node cannot be used: a problem of that node, not of a run."""
 
 
 class NothingChecked(BadInput):

@@ -16,7 +16,6 @@ from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.workloads import Workload
-from kubectl_gpuadmit.placement.kubelet import asks
 from kubectl_gpuadmit.policy import Policy, serving
 from kubectl_gpuadmit.rule import Rule
 
@@ -44,10 +43,13 @@ class Need(Struct, frozen=True):
     """Most clusters have none, and nobody misses it: where it is refused, nothing is said."""
 
 
+KUBELETS = "KubeletConfiguration"
+"""No kind that an API server serves: each kubelet is asked for its own."""
+
 ALIGNMENT = (
     Need("GpuTopology", optional=True),
     Need("NodeResourceTopology", optional=True),
-    Need("KubeletConfiguration", optional=True),
+    Need(KUBELETS, optional=True),
 )
 """Who knows NUMA nodes, and what kubelets make of them."""
 
@@ -187,6 +189,8 @@ def _may_get_devices(pod: Pod) -> bool:
 def _takes_part_in_alignment(pod: Pod) -> bool:
     """Several devices, or CPUs of its own: only then a kubelet may refuse what the scheduler let
     through often enough to ask every kubelet about it."""
+    from kubectl_gpuadmit.placement.kubelet import asks  # costs start-up time
+
     try:
         ask = asks.of(pod)
     except quantity.QuantityError:

@@ -42,7 +42,7 @@ def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     gpus = wanted.get("gpus", found["gpus"])
     checks: dict[str, tuple[object, object]] = {
         key: (found[key], wanted[key])
-        for key in ("admission", "placement", "pods")
+        for key in ("admission", "placement", "running", "pods")
         if key in wanted
     }
     checks["gpus"] = (found["gpus"], {"nvidia.com/gpu": gpus} if isinstance(gpus, int) else gpus)

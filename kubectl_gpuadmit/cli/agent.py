@@ -51,12 +51,18 @@ Namespace = Annotated[
 Image = Annotated[
     str, typer.Option("--image", metavar="IMAGE", help="Of the DaemonSet in --manifests.")
 ]
-Interval = Annotated[float, typer.Option("--interval", help="Seconds between looks.", min=1)]
+Interval = Annotated[
+    float, typer.Option("--interval", metavar="SECONDS", help="Between two looks.", min=1)
+]
 Heartbeat = Annotated[
-    int, typer.Option("--heartbeat", help="Seconds after which no news is written too.", min=10)
+    int,
+    typer.Option("--heartbeat", metavar="SECONDS", help="Longest time without a write.", min=10),
 ]
 Residue = Annotated[
-    int, typer.Option("--residue-mib", help="Memory without an owner that counts.", min=1)
+    int,
+    typer.Option(
+        "--residue-mib", metavar="MIB", help="Least memory without an owner that counts.", min=1
+    ),
 ]
 Listen = Annotated[
     str,

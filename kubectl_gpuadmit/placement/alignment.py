@@ -8,15 +8,17 @@ something must end first says also what happens until then.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.cluster import NodeInfo
+from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.placement.kubelet.gate import TOPOLOGY, UNEXPECTED
-from kubectl_gpuadmit.placement.kubelet.verdicts import FILTER, Judged, PodGates
+from kubectl_gpuadmit.placement.kubelet import FILTER, TOPOLOGY, UNEXPECTED
+from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.verdict import (
     Evidence,
     Fidelity,
@@ -27,7 +29,13 @@ from kubectl_gpuadmit.verdict import (
     Unknown,
 )
 
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.placement.kubelet.verdicts import Judged, PodGates
+
 RULE = "placement"
+_SPEAKERS = ("KubeletConfiguration", "GpuTopology", "NodeResourceTopology")
+"""Kinds whose objects may say what a kubelet is told."""
+
 REASONS = {
     "placement/numa-refused": "The scheduler finds a node, and the kubelet of every such node would"
     " refuse the pod: its devices, CPUs and memory cannot be had on the NUMA nodes that the"
@@ -48,14 +56,29 @@ _LOOKED_AT = 8
 class Heard(Struct):
     """What the kubelets of the nodes that the scheduler may choose say to one pod."""
 
-    refused: dict[str, Judged] = {}
-    unsure: dict[str, Judged] = {}
+    refused: dict[str, Any] = {}
+    """Node -> ``Judged``."""
+    unsure: dict[str, Any] = {}
     silent: int = 0
     passed: int = 0
 
     @property
     def nodes(self) -> int:
         return len(self.refused) + len(self.unsure) + self.silent + self.passed
+
+
+def gates_for(
+    cluster: Cluster, pod: Pod, policy: Policy | None, now: dt.datetime
+) -> PodGates | None:
+    """None where no kubelet is known to have a say in it: most clusters say nothing of theirs."""
+    declared = policy is not None and any(pool.kubelet is not None for pool in policy.pools)
+    if not declared and not any(
+        next(iter(cluster.every(kind)), None) is not None for kind in _SPEAKERS
+    ):
+        return None
+    from kubectl_gpuadmit.placement.kubelet.verdicts import Kubelets  # costs start-up time
+
+    return Kubelets(cluster, policy, now).for_pod(pod)
 
 
 def choose(cycle: Cycle, gates: PodGates | None, heard: Heard | None) -> NodeInfo | None:

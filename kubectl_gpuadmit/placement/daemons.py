@@ -22,10 +22,11 @@ from kubectl_gpuadmit.kube.objects import (
     Toleration,
 )
 from kubectl_gpuadmit.kube.versions import LATEST
+from kubectl_gpuadmit.placement import alignment
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import node_affinity, node_name, taint_toleration
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
-from kubectl_gpuadmit.placement.place import Placed, bound, gates_for, place, pod_name
+from kubectl_gpuadmit.placement.place import Placed, bound, place, pod_name
 from kubectl_gpuadmit.policy import Policy
 
 _EFFECTS = {
@@ -87,7 +88,7 @@ def place_on_each(
     if not nodes or done.placement == "unknown":
         return structs.replace(done, asked=len(nodes))
     cycle = Cycle(done.cluster, wanted, kubernetes=kubernetes)
-    gates = gates_for(done.cluster, wanted, policy, now)
+    gates = alignment.gates_for(done.cluster, wanted, policy, now)
     places: list[str] = []
     first_refused = ""
     for node in nodes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
@@ -31,7 +32,6 @@ from kubectl_gpuadmit.placement import (
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters import dynamic_resources, scheduling_gates
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
-from kubectl_gpuadmit.placement.kubelet.verdicts import Kubelets, PodGates
 from kubectl_gpuadmit.placement.message import scheduler_message
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.verdict import (
@@ -43,6 +43,9 @@ from kubectl_gpuadmit.verdict import (
     Shortfall,
     Unknown,
 )
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.placement.kubelet.verdicts import PodGates
 
 RULE = explain.RULE
 
@@ -109,13 +112,13 @@ def place(
         missing = _unknown(f"requests of the pod: {problem}")
         return Placed((), (), fork, "unknown", unknowns=(missing,), decided_by=decided_by)
     if pod.spec.nodeName in fork.nodes:
-        gates = gates_for(cluster, pod, policy, now)
+        gates = alignment.gates_for(cluster, pod, policy, now)
         return _past_the_scheduler(cluster, cycle, count, names, gates)
     if pod.spec.nodeName:
         gone = (named_node.no_such_node(pod.spec.nodeName),)
         return Placed((), cycle.verdicts(), fork, "never", gone, asked=count)
     verdicts = cycle.verdicts()
-    gates, heard = gates_for(cluster, pod, policy, now), alignment.Heard()
+    gates, heard = alignment.gates_for(cluster, pod, policy, now), alignment.Heard()
     places: list[str] = []
     for i in range(count):
         best = alignment.choose(cycle, gates, None if places else heard)
@@ -146,14 +149,6 @@ def place(
     if placed.placement == "fits" and (risk := alignment.risk(heard)):
         placed = structs.replace(placed, findings=(*placed.findings, risk))
     return structs.replace(_gated(cluster, pod, placed), asked=count, decided_by=decided_by)
-
-
-def gates_for(
-    cluster: Cluster, pod: Pod, policy: Policy | None, now: dt.datetime
-) -> PodGates | None:
-    """None where no kubelet is known to have a say in it."""
-    kubelets = Kubelets(cluster, policy, now)
-    return kubelets.for_pod(pod) if kubelets.speak else None
 
 
 def _misaligned(

@@ -22,6 +22,13 @@ from kubectl_gpuadmit.policy.model import (
     StaticRule,
 )
 from kubectl_gpuadmit.policy.shape import Problem, escape
+from kubectl_gpuadmit.rule import REGISTRY
+
+CLASS_SETTINGS: dict[str, tuple[str, ...]] = {
+    "topology/shared-switch": ("latency",),
+    "topology/splits-island": ("training", "inference"),
+}
+"""Rule -> its settings that name classes."""
 
 
 def lint(
@@ -136,6 +143,20 @@ class _Doubts:
                     "policy-no-classes",
                     f"no classes are declared: {effect}",
                 )
+
+        for name in sorted(on & CLASS_SETTINGS.keys()):
+            given = self.policy.settings(name)
+            for setting in CLASS_SETTINGS[name]:
+                named = given.get(setting, REGISTRY[name].settings[setting])
+                absent = [one for one in named if self.policy.named_class(one) is None]
+                if absent and (setting in given or len(absent) == len(named)):
+                    where = f"/settings/{setting}" if setting in given else ""
+                    self.warn(
+                        f"/rules/{escape(name)}{where}",
+                        "policy-class-absent",
+                        f"{setting}: no class is called {', '.join(absent)}",
+                        f"set {setting} to names of this policy's classes",
+                    )
 
     def against(self, cluster: Cluster) -> None:
         if cluster.knows("Node"):

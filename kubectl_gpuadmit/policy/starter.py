@@ -60,6 +60,10 @@ rules:
     settings: {floorPercent: 20}
   capacity/burst:
     settings: {maxPods: 100}
+  topology/island-integrity: warn    # these rest on the agent's map of each node
+  topology/splits-island:
+    settings: {training: [train], inference: [inference]}
+  topology/residue: warn
 
 # Your own rules: a match, and what follows from it.
 static:

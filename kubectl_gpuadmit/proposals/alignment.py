@@ -7,15 +7,18 @@ room. Fewer GPUs, other pools and other nodes are proposed elsewhere for any lac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.workloads import PodGroup
-from kubectl_gpuadmit.placement.kubelet.verdicts import FILTER, Judged, Kubelets
+from kubectl_gpuadmit.placement.kubelet import FILTER
 from kubectl_gpuadmit.proposals import Case, Proposal
-from kubectl_gpuadmit.topology import kubelets
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.placement.kubelet.verdicts import Judged
+    from kubectl_gpuadmit.topology import kubelets
 
 NODES_LOOKED_AT = 3
 _RESTART = (
@@ -29,6 +32,8 @@ def aligned(case: Case) -> Iterator[Proposal]:
     names = [v.node for v in case.verdict.nodes if any(s.filter == FILTER for s in v.shortfalls)]
     if not names:
         return
+    from kubectl_gpuadmit.placement.kubelet.verdicts import Kubelets  # costs start-up time
+
     cluster = case.before.cluster
     known = Kubelets(cluster, case.terms.policy, case.terms.now)
     for group in case.workload.groups:
@@ -148,6 +153,8 @@ def _other_settings(told: kubelets.Told, judged: Judged, node: str) -> Iterator[
 
 
 def _set(told: kubelets.Told, node: str, field: str, value: str) -> Callable[[State], State]:
+    from kubectl_gpuadmit.topology import kubelets
+
     def change(state: State) -> State:
         state.cluster.apply(kubelets.as_object(told, node, **{field: value}))
         return state

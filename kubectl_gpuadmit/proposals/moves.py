@@ -14,7 +14,7 @@ from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.gpus import is_gpu
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import priority, requests
-from kubectl_gpuadmit.placement.kubelet.verdicts import FILTER
+from kubectl_gpuadmit.placement.kubelet import FILTER
 from kubectl_gpuadmit.placement.place import bound, node_verdicts
 from kubectl_gpuadmit.proposals import Case, Proposal
 

@@ -81,7 +81,8 @@ def topology_island_integrity(
     elif bad and everywhere:
         yield Finding(
             reason="topology/may-split",
-            detail=f"the pod may land on {_names(bad)}, where a {what} is not joined by NVLink",
+            detail=f"the pod may land on {_names(bad)}, with no {size} free GPUs that NVLink "
+            f"joins, as a {what} needs",
             evidence=tuple(_evidence(one, size, found, groups) for one, found in bad[:NAMED]),
             permanent=False,
             field=ask.field("/spec"),

@@ -95,10 +95,10 @@ def _split(one: Landing, policy: Policy, inference: tuple[str, ...]) -> Evidence
             names = ", ".join(dict.fromkeys(theirs)) or loose
             return Evidence(
                 f"Node {one.name}",
-                f"free GPUs in the island of {names}",
+                f"free GPUs beside inference on {one.name}",
                 max(len(free) - one.now.loose, 0),
                 0,
-                one.rests_on,
+                f"{one.rests_on}: {names}",
                 "most",
             )
     return ""

@@ -302,7 +302,8 @@ def _by_weights(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
     if weights is not None and weights.low / shards > usable:
         need = weights.low / shards / GIB
         return OnDevices(devices=kind, fits="exceeds", need_gib=need, by_weights=True)
-    why = f"which engine container {one.container} runs, and how it divides the model"
+    engine = f"the engine of container {one.container}" if one.engine == "unknown" else one.engine
+    why = f"how {engine} uses the memory of a GPU"
     return OnDevices(devices=kind, fits="unknown", unknown=found.unknown or (why,))
 
 

@@ -305,7 +305,6 @@ _OPAQUE = {
     "sglang": "the SGLang image starts nothing by itself, and no arguments name a model",
     "dynamo": "no arguments name a model",
     "lmdeploy": "LMDeploy's arguments are not read by this version",
-    "tei": "Text Embeddings Inference's arguments are not read by this version",
 }
 
 

@@ -23,6 +23,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from kubectl_gpuadmit.devices.isolation import CLAIM_REF, RESOLVED
+from kubectl_gpuadmit.kube.quota_keys import CLAIMS_PER_CLASS
 from kubectl_gpuadmit.kube.workloads.model import DRAWN
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
@@ -79,7 +81,8 @@ _KEPT_FIELDS = frozenset({
     "mlPolicy", "nodeAffinityPolicy", "nodeTaintsPolicy", "operations", "operator", "overhead",
     "phase", "podFixed", "preemptionPolicy", "priorityClassName", "protocol", "provisioner",
     "reason", "reinvocationPolicy", "requests", "resize", "resourceName", "resourceRules",
-    "resourceVersion", "resources", "restartPolicy", "rules", "runtimeClassName", "samples",
+    "resource", "resourceVersion", "resources", "restartPolicy", "rules", "runtimeClassName",
+    "samples",
     "schedulerName", "scopeName", "scopes", "selectors", "sharedCounters", "sideEffects",
     "sizeLimit", "startTime", "status", "storageClassName", "timeAdded", "topologyKey",
     "topologyKeys", "type", "uid", "unhealthyPodEvictionPolicy", "used", "validationActions",
@@ -243,8 +246,32 @@ class _Walk:
             if key not in _DROPPED_FIELDS
         }
         if kind in _CLASS_KINDS and isinstance(item.get("metadata"), dict):
-            made["metadata"]["name"] = item["metadata"].get("name")
+            name = item["metadata"].get("name")
+            made["metadata"]["name"] = self._class(name) if isinstance(name, str) else name
         return made
+
+    def _class(self, name: str) -> str:
+        """A device class of one tenant bears the tenant's name, all others their maker's."""
+        return self._rename(name) if name.startswith(f"{CLAIM_REF}-") else name
+
+    def _quota(self, amounts: Mapping[str, Any]) -> dict[str, Any]:
+        """Keys name resources and classes."""
+        made = {}
+        for key, amount in amounts.items():
+            name, found, rest = key.partition(CLAIMS_PER_CLASS)
+            made[f"{self._class(name)}{found}{rest}" if found else key] = amount
+        return made
+
+    @staticmethod
+    def _opaque(config: Mapping[str, Any]) -> dict[str, Any]:
+        """Which driver is told what kind of thing, and how to share: no more of it is read."""
+        given = config.get("parameters")
+        given = given if isinstance(given, dict) else {}
+        kept = {key: given[key] for key in ("apiVersion", "kind") if key in given}
+        sharing = given.get("sharing")
+        if isinstance(sharing, dict) and "strategy" in sharing:
+            kept["sharing"] = {"strategy": sharing["strategy"]}
+        return {"driver": config.get("driver"), "parameters": kept}
 
     def _field(self, key: str, value: Any, kind: str) -> Any:
         match key, value:
@@ -252,6 +279,12 @@ class _Walk:
                 return {k: self._label(k, v) for k, v in value.items()}
             case "annotations", dict():
                 return {k: self._annotation(k, v) for k, v in value.items()}
+            case "hard" | "used", dict():
+                return self._quota(value)
+            case "deviceClassName", str():
+                return self._class(value)
+            case "opaque", dict():
+                return self._opaque(value)
             case "resources", dict() if "claims" in value:
                 claims = self._value(value["claims"], "claims", kind)
                 return {**value, "claims": claims}
@@ -288,6 +321,11 @@ class _Walk:
         if isinstance(kubelet, dict) and isinstance(kubelet.get("assignments"), list):
             held = [self._holder(one) for one in kubelet["assignments"]]
             made["kubelet"] = {**kubelet, "assignments": held}
+        if isinstance(spec.get("matrix"), str):  # pasted with prompts and host names, maybe
+            rows = (
+                line for line in spec["matrix"].split("\n") if "GPU" in line and "@" not in line
+            )
+            made["matrix"] = "\n".join(rows) + "\n"
         if isinstance(spec.get("problems"), list):
             made["problems"] = [self._rename(str(one)) for one in spec["problems"]]
         return made
@@ -334,6 +372,8 @@ class _Walk:
         return self._rename(value)
 
     def _annotation(self, key: str, value: Any) -> Any:
+        if key == RESOLVED and isinstance(value, str):
+            return re.sub(r':\s*"([^"\\]*)"', lambda m: f':"{self._rename(m[1])}"', value)
         named = isinstance(value, str) and key.endswith(NAMING_ANNOTATIONS)
         return self._rename(value) if named and not self._keep.label(key) else value
 

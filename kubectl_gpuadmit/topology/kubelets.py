@@ -77,14 +77,6 @@ def told(cluster: Cluster, node: str, found: NodeMap | None) -> Told | None:
     return None
 
 
-def anyone(cluster: Cluster) -> bool:
-    """Whether some object of the cluster may speak for a kubelet."""
-    return any(
-        next(iter(cluster.every(kind)), None) is not None
-        for kind in (KIND, "GpuTopology", resource_topology.KIND)
-    )
-
-
 def _of_configuration(cluster: Cluster, node: str) -> Told | None:
     obj = cluster.get(KIND, "", node)
     if not isinstance(obj, Generic) or obj.apiVersion.partition("/")[0] not in ("", GROUP):

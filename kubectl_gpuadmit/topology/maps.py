@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
+from kubectl_gpuadmit.errors import UnreadableMap
 from kubectl_gpuadmit.topology import labelled, shapes, slices
 from kubectl_gpuadmit.topology.model import NodeMap
-from kubectl_gpuadmit.topology.reported import UnreadableMap, from_object
+from kubectl_gpuadmit.topology.reported import from_object
 
 MAX_AGE = dt.timedelta(minutes=5)
 """An agent that has been silent for longer is not believed; it renews every minute or so."""

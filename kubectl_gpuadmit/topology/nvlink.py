@@ -22,9 +22,10 @@ class Lanes(Struct, frozen=True, gc=False):
 
 
 def between(a: Board, b: Board, boards: Sequence[Board]) -> Lanes:
-    """How many NVLinks join ``a`` and ``b``. ``boards`` are all of the node."""
+    """How many NVLinks join ``a`` and ``b``. ``boards`` are all of the node. A direct link has two
+    ends, and counts where both are up."""
     addresses = {board.pci for board in boards if board.pci}
-    direct = sum(port.up and port.remote == b.pci != "" for port in a.ports)
+    direct = min(_ends(a, b), _ends(b, a))
     theirs, ours = _switches(b, addresses), _switches(a, addresses)
     through = sum(min(count, theirs[key]) for key, count in ours.items())
     if direct or through:
@@ -32,6 +33,10 @@ def between(a: Board, b: Board, boards: Sequence[Board]) -> Lanes:
     if any(port.up and not port.kind and not port.remote for port in (*a.ports, *b.ports)):
         return Lanes(None)
     return Lanes(0)
+
+
+def _ends(a: Board, b: Board) -> int:
+    return sum(port.up and port.remote == b.pci != "" for port in a.ports)
 
 
 def _switches(board: Board, gpus: set[str]) -> Counter[str]:

@@ -10,7 +10,7 @@ import datetime as dt
 import re
 from functools import lru_cache
 
-from kubectl_gpuadmit.errors import BadInput
+from kubectl_gpuadmit.errors import BadInput, UnreadableMap
 from kubectl_gpuadmit.kube import gpu_topology, times
 from kubectl_gpuadmit.kube.gpu_topology import (
     GpuTopologySpec,
@@ -39,10 +39,6 @@ from kubectl_gpuadmit.topology.model import (
 
 _NVLINKS = re.compile(r"NV([1-9][0-9]?)", re.ASCII)
 _VIAS = ("device-plugin", "dra", "process")
-
-
-class UnreadableMap(BadInput):
-    """The GpuTopology object of one node cannot be used."""
 
 
 def from_object(obj: KubeObject) -> NodeMap:

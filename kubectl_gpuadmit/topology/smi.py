@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.errors import BadInput
+from kubectl_gpuadmit.errors import BadMatrix
 from kubectl_gpuadmit.topology import smi_text
 from kubectl_gpuadmit.topology.model import PCIE_LEVELS, Gpu, Link, Nic, NodeMap, NumaNode
 from kubectl_gpuadmit.topology.smi_text import Header, Row
@@ -20,10 +20,6 @@ from kubectl_gpuadmit.topology.smi_text import Header, Row
 MAX_CHARACTERS = 4_000_000
 _NVLINK_STATUS = re.compile(r"^\s*Link [0-9]+: |retrieve NVLink information", re.M)
 _WRONG_CALL = re.compile(r"nvidia-smi topo|command line argument|nvidia-smi has failed", re.I)
-
-
-class BadMatrix(BadInput):
-    """A text without a matrix that can be read."""
 
 
 class Reading(Struct, frozen=True):

@@ -107,6 +107,28 @@ def test_a_rule_that_asks_for_classes_needs_some() -> None:
     ]
 
 
+def test_a_rule_that_names_classes_names_those_of_the_policy() -> None:
+    classes = "classes: {serve: {match: {labels: {x: a}}}, train: {match: {labels: {x: b}}}}\n"
+    rule = "rules: {topology/splits-island: {level: deny, settings: {training: [train]}}}\n"
+    assert warnings(classes + rule) == [
+        (
+            4,
+            "policy-class-absent",
+            "inference: no class is called inference | "
+            "set inference to names of this policy's classes",
+        )
+    ]
+    whole = rule.replace("[train]", "[train], inference: [serve]")
+    assert warnings(classes + whole) == []
+    odd = rule.replace("[train]", "[tran], inference: [serve]")
+    assert [w[1:] for w in warnings(classes + odd)] == [
+        (
+            "policy-class-absent",
+            "training: no class is called tran | set training to names of this policy's classes",
+        )
+    ]
+
+
 def test_a_policy_is_held_against_the_cluster() -> None:
     body = (
         "pools: {a: {nodeSelector: {gpu-partition: gold}}}\n"

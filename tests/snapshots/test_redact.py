@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubectl_gpuadmit.adapters.snapshot import load_snapshot
+from kubectl_gpuadmit.devices import ownership
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.snapshots import trim
@@ -55,6 +57,25 @@ def test_the_example_under_pseudonyms_gives_the_same_verdicts(path: Path) -> Non
     assert before == after
     before, after = both(docs, items, known, example_policy(), Keep.named_in(policy_data()))
     assert before == after
+
+
+CLAIMS = sorted((Path(__file__).parents[2] / "examples/claims").glob("[!p]*.yaml"))
+
+
+@pytest.mark.parametrize("path", CLAIMS, ids=lambda p: p.stem)
+def test_devices_and_claims_under_pseudonyms_give_the_same_verdicts(path: Path) -> None:
+    """Claims of others, a tenant's class, quota and annotation, a driver's sharing strategy."""
+    taken = load_snapshot(str(path.parents[1] / "devices")).cluster
+    items, known = trim.items(taken), trim.known_kinds(taken)
+    before, after = both(documents(path), items, known, Policy.default(), None)
+    assert before == after
+    redactor = Redactor.of([*items, *(d.data for d in documents(path))])
+    hidden = msgspec.json.encode([redactor.object(d.data) for d in documents(path)]).decode()
+    assert "team-a" not in hidden
+    states = [one.state for one in ownership.of_cluster(taken)]
+    assert states == ["leaked", "in-use"]
+    again = cluster([redactor.object(item) for item in items], known)
+    assert [one.state for one in ownership.of_cluster(again)] == states
 
 
 @settings(max_examples=80, deadline=None)

@@ -7,8 +7,9 @@ from collections import Counter
 
 import pytest
 
+from kubectl_gpuadmit.errors import BadMatrix
 from kubectl_gpuadmit.topology.model import NodeMap
-from kubectl_gpuadmit.topology.smi import BadMatrix, Reading, read_smi
+from kubectl_gpuadmit.topology.smi import Reading, read_smi
 from tests.corpus import Item, items, needs_corpus
 
 MATRICES = [one for one in items("topo") if one.expected.startswith("gpus=")]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubectl_gpuadmit.errors import BadMatrix
 from kubectl_gpuadmit.topology.model import NodeMap
-from kubectl_gpuadmit.topology.smi import BadMatrix, Reading, read_smi
+from kubectl_gpuadmit.topology.smi import Reading, read_smi
 from tests.topology.matrices import BROKEN, WHOLE, Machine, cells_swapped, machines
 
 REFS = {"not-a-matrix", "matrix-without-header", "matrix-without-rows", "matrix-twice"}

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from kubectl_gpuadmit.adapters.kube import kubelets, listing, node_maps
+from kubectl_gpuadmit.adapters.kube import listing, node_maps
 from kubectl_gpuadmit.adapters.kube.connection import Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
@@ -25,8 +25,7 @@ from kubectl_gpuadmit.errors import BadManifest, Unanswerable
 from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.narrowed import Absence
-from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, Need
-from kubectl_gpuadmit.topology.kubelets import KIND as KUBELETS
+from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, KUBELETS, Need
 from kubectl_gpuadmit.verdict import Ref
 
 _PLACEMENT = {
@@ -107,6 +106,8 @@ def read_cluster(
                 partial.add(part.need.kind)
                 refused += [] if part.need.optional else [part]
         if ask_kubelets:
+            from kubectl_gpuadmit.adapters.kube import kubelets
+
             objects += kubelets.configurations(connection, objects)
         mine = [one for one in stored if one.kind not in known]
         mine += _own(connection, own, catalogue) if len(own) <= _OWN_OBJECTS else []

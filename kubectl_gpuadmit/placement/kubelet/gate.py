@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.placement.kubelet import EMPTY_POOL, SMT, TOPOLOGY, UNEXPECTED
 from kubectl_gpuadmit.placement.kubelet.asks import ContainerAsk, PodAsk
 from kubectl_gpuadmit.placement.kubelet.cpus import EmptySharedPool, SmtAlignment, StaticCpus
 from kubectl_gpuadmit.placement.kubelet.devices import AllocationFailed, Devices, Held
@@ -19,11 +20,6 @@ from kubectl_gpuadmit.placement.kubelet.machine import Cpus, Machine
 from kubectl_gpuadmit.placement.kubelet.memory import StaticMemory
 from kubectl_gpuadmit.placement.kubelet.merge import merged
 from kubectl_gpuadmit.placement.kubelet.settings import Settings
-
-TOPOLOGY = "TopologyAffinityError"
-UNEXPECTED = "UnexpectedAdmissionError"
-SMT = "SMTAlignmentError"
-EMPTY_POOL = "EmptyPodSharedPoolError"
 
 MESSAGE = "Resources cannot be allocated with Topology locality"
 _POD_LEVEL = "Pod Scope pod with pod-level resources failed admission "

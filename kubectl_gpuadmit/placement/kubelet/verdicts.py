@@ -28,9 +28,6 @@ from kubectl_gpuadmit.topology.model import Kubelet, NodeMap
 if TYPE_CHECKING:
     from kubectl_gpuadmit.policy import Policy, PoolKubelet
 
-FILTER = "TopologyManager"
-"""Stands for the kubelet among the filters of a node: no filter of the scheduler is called so."""
-
 Says = Literal["passes", "refuses", "unsure", "silent"]
 
 
@@ -65,8 +62,6 @@ class Kubelets:
         self._pools = [p for p in (policy.pools if policy else ()) if p.kubelet is not None]
         self._policy = policy
         self._now = now
-        self.speak = bool(self._pools) or kubelets.anyone(cluster)
-        """False where nothing in the cluster or the policy speaks of any kubelet."""
 
     def for_pod(self, pod: Pod) -> PodGates | None:
         """None for a pod that takes no part in alignment. Raises QuantityError."""

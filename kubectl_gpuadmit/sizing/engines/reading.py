@@ -15,6 +15,7 @@ from kubectl_gpuadmit.sizing.engines import (
     llama_cpp,
     nim,
     sglang,
+    tei,
     tensorrt_llm,
     tgi,
     vllm,
@@ -42,10 +43,12 @@ _FLAGS: dict[str, tuple[tuple[Flag, ...], Iterable[str], Style | None]] = {
     "tgi": (tgi.FLAGS, (), Style(underscores=False, abbreviations=False, negations=False)),
     "llama.cpp": (llama_cpp.FLAGS, ("-fit", "--jinja", "--no-webui", "--mlock"), llama_cpp.STYLE),
     "kserve-huggingface": (kserve.FLAGS, kserve.BARE, None),
+    "tei": (tei.FLAGS, (), Style(underscores=False, abbreviations=False, negations=False)),
     "nim": ((), (), None),
 }
 
 _VARIABLES: dict[str, tuple[tuple[str, Flag], ...]] = {
+    "tei": tei.VARIABLES,
     "tgi": tgi.VARIABLES,
     "llama.cpp": llama_cpp.VARIABLES,
     "nim": nim.VARIABLES,

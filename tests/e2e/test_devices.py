@@ -1,0 +1,150 @@
+"""What is said of claims beside what a running control plane does with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples import make_devices
+from kubectl_gpuadmit.cli.main import main
+from tests.controlplane.bed import ControlPlane
+from tests.controlplane.client import ApiError, Json
+from tests.controlplane.kubelet import Kubelet
+from tests.controlplane.loading import load
+
+HOME = "devices"
+V1 = "resource.k8s.io/v1"
+Explain = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def bed(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    control_plane.namespace(HOME)
+    with Kubelet(control_plane.server):
+        yield control_plane
+
+
+@pytest.fixture
+def explain(bed: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Explain:
+    """The verdicts on documents against the live cluster, by kind."""
+
+    def call(*documents: Json) -> dict[str, Any]:
+        file = tmp_path / "given.json"
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+        main(["explain", "-f", str(file), "-o", "json", "--kubeconfig", str(bed.kubeconfig)])
+        out, err = capsys.readouterr()
+        assert out, err
+        return {one["ref"]["kind"]: one for one in json.loads(out)["workloads"]}
+
+    return call
+
+
+def template(name: str, **exactly: Any) -> Json:
+    asks = {"deviceClassName": "gpu.nvidia.com", **exactly}
+    requests = [{"name": "gpu", "exactly": asks}]
+    return {
+        "apiVersion": V1,
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name, "namespace": HOME},
+        "spec": {"spec": {"devices": {"requests": requests}}},
+    }
+
+
+def pod(name: str, template: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": HOME},
+        "spec": {
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": template}],
+            "containers": [
+                {"name": "c", "image": "x:1", "resources": {"claims": [{"name": "gpu"}]}}
+            ],
+        },
+    }
+
+
+def test_every_simulated_machine_is_taken_by_the_api_server_and_by_the_scheduler(
+    bed: ControlPlane,
+) -> None:
+    """The API server refuses slices that a driver could not publish."""
+    machines = [o for make in make_devices.MACHINES.values() for o in make()]
+    load(bed, [*make_devices.classes(), *machines])
+    published = [o for o in machines if o["kind"] == "ResourceSlice"]
+    assert len(bed.client.list(V1, "ResourceSlice")) == len(published)
+    for name in make_devices.CLASSES:
+        if name == "vfio.gpu.nvidia.com":  # no machine has one
+            continue
+        bed.client.create(template(f"t-{name}", deviceClassName=name))
+        made = pod(name.replace(".", "-"), f"t-{name}")
+        bed.client.create(made)
+        assert bed.outcome(HOME, made["metadata"]["name"]).node, name
+
+
+def test_admin_access_is_refused_where_the_api_server_refuses_it(
+    bed: ControlPlane, explain: Explain
+) -> None:
+    load(bed, [*make_devices.classes(), *make_devices.h100()])
+    asking = template("admin", adminAccess=True, allocationMode="All")
+    verdict = explain(asking, pod("p", "admin"))["Pod"]
+    (found,) = [f for f in verdict["findings"] if f["reason"] == "dra/admin-access-unlabelled"]
+    with pytest.raises(ApiError) as refused:
+        bed.client.create(asking)
+    (said,) = [e["observed"] for e in found["evidence"] if e["what"] == "message"]
+    assert str(said) in str(refused.value)
+    key = "resource.kubernetes.io/admin-access"
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
+    bed.client.patch(home, {"metadata": {"labels": {key: "true"}}})
+    try:
+        verdict = explain(asking, pod("p", "admin"))["Pod"]
+        assert (verdict["admission"], verdict["placement"]) == ("admitted", "fits")
+        bed.client.create(asking)
+        bed.client.create(pod("p", "admin"))
+        assert bed.outcome(HOME, "p").node == "h100-0"
+    finally:
+        bed.client.patch(home, {"metadata": {"labels": {key: None}}})
+
+
+def test_the_remedy_of_a_selector_that_fails_by_a_hair_lets_the_scheduler_place_the_pod(
+    bed: ControlPlane, explain: Explain
+) -> None:
+    """The command's patch, applied by hand as kubectl would."""
+    load(bed, [*make_devices.classes(), *make_devices.h100()])
+    text = "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('80Gi')) >= 0"
+    asking = template("big", selectors=[{"cel": {"expression": text}}])
+    verdict = explain(asking, pod("p", "big"))["Pod"]
+    assert verdict["blockers"] == ["placement/selector-unmet"]
+    bed.client.create(asking)
+    bed.client.create(pod("p", "big"))
+    assert "cannot allocate all claims" in bed.outcome(HOME, "p").message
+    bed.client.delete(pod("p", "big"))
+    bed.client.delete(asking)
+    remedy = verdict["remedies"][0]
+    assert "quantity('79Gi')" in remedy["summary"]
+    changed = template("big", selectors=[{"cel": {"expression": text.replace("80Gi", "79Gi")}}])
+    bed.client.create(changed)
+    bed.client.create(pod("q", "big"))
+    assert bed.outcome(HOME, "q").node == "h100-0"
+
+
+def test_somebody_elses_field_is_not_taken_over(
+    bed: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = "kubeplus.io/gpu-isolation-enabled"
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
+    bed.client.patch(home, {"metadata": {"labels": {key: "false"}}})
+    try:
+        words = ["isolate", HOME, "--sharing", "exclusive", "--device-class", "gpu.nvidia.com"]
+        code = main([*words, "--apply", "--kubeconfig", str(bed.kubeconfig)])
+        err = capsys.readouterr().err
+        assert code == 4
+        assert "[field-conflict]" in err
+        assert f"namespace {HOME}: Apply failed with 1 conflict" in err
+        assert "done before: ResourceClaimTemplate/" in err
+    finally:
+        bed.client.patch(home, {"metadata": {"labels": {key: None}}})
+        main(["isolate", HOME, "--remove", "--kubeconfig", str(bed.kubeconfig)])
