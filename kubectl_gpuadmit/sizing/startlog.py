@@ -16,7 +16,8 @@ from msgspec import Struct
 from kubectl_gpuadmit.sizing.serving import Serving
 
 GIB = 1 << 30
-MOST_CHARACTERS = 64 << 20
+MOST_CHARACTERS = 16 << 20
+"""A start is at the beginning of a log."""
 LONGEST_LINE = 20_000
 
 
