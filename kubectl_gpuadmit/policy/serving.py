@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,13 @@ def may_serve(pod: Pod, policy: Policy) -> bool:
 
 
 def pod_fit(
-    workload: Workload, group: PodGroup, pod: Pod, cluster: Cluster, policy: Policy
+    workload: Workload,
+    group: PodGroup,
+    pod: Pod,
+    cluster: Cluster,
+    policy: Policy,
+    *,
+    now: dt.datetime,
 ) -> PodFit:
     """The answer for one group; ``pod`` is the group's as it would be stored. The load that it has
     to bear is that of rule ``model/memory-fit``, whoever asks."""
@@ -41,6 +48,7 @@ def pod_fit(
         cluster,
         models_of(policy),
         wanted(policy.settings(RULE)),
+        now=now,
         patterns=policy.gpu_patterns,
     )
 
