@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from kubectl_gpuadmit.kube.objects import Pod
     from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
     from kubectl_gpuadmit.policy.model import Policy
-    from kubectl_gpuadmit.sizing.fitting import Load, PodFit
+    from kubectl_gpuadmit.rule import Ask
+    from kubectl_gpuadmit.sizing.fitting import EngineFit, Load, PodFit
     from kubectl_gpuadmit.sizing.registry import Models
 
 RULE = "model/memory-fit"
@@ -51,6 +52,15 @@ def pod_fit(
         now=now,
         patterns=policy.gpu_patterns,
     )
+
+
+def engines(ask: Ask, cluster: Cluster) -> tuple[EngineFit, ...]:
+    """The engines of the pod group that a rule is asked about; none, and nothing loaded, for a pod
+    that can use no GPU."""
+    if not may_serve(ask.pod, ask.policy):
+        return ()
+    found = pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy, now=ask.now)
+    return found.engines
 
 
 def models_of(policy: Policy) -> Models:
