@@ -319,7 +319,7 @@ def _running(
         return "not-a-model", ()
     from kubectl_gpuadmit.policy import serving_words
 
-    found = serving.pod_fit(workload, group, pod, cluster, terms.policy)
+    found = serving.pod_fit(workload, group, pod, cluster, terms.policy, now=terms.now)
     nodes = frozenset(placed.places)
     return found.standing(nodes), serving_words.served(group.role, found, nodes)
 

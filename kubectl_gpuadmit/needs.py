@@ -134,7 +134,10 @@ def needs(
         have = {need.kind for need in found}
         wanted = (Need("GpuTopology", optional=True), Need("ResourceSlice", optional=True))
         found += [need for need in wanted if need.kind not in have]
-    found += _config_maps(listed, policy)
+    if any(serving.may_serve(pod, policy) for pod in pods):
+        if all(need.kind != "GpuTopology" for need in found):
+            found.append(Need("GpuTopology", optional=True))  # memory that nobody holds
+        found += _config_maps(listed, policy)
     there = {need.kind for need in found}
     found += [
         Need(kind)
