@@ -186,10 +186,11 @@ class DynamicResources:
         found += [_unknown(text) for text in dict.fromkeys(self._unsure.values())]
         return tuple(found)
 
-    @property
-    def waiting(self) -> tuple[Claim, ...]:
-        """The pod's claims that have no devices yet, without the one for extended resources."""
-        return self.to_allocate
+    def asks(self, info: NodeInfo | None) -> tuple[Claim, ...]:
+        """The pod's claims that have no devices yet, and the one that stands for the extended
+        resources which a node would have to serve by devices."""
+        own = self._extended(info) if info is not None and self._supplied else None
+        return (*self.to_allocate, *((own,) if isinstance(own, Claim) else ()))
 
     @property
     def to_allocate(self) -> tuple[Claim, ...]:
