@@ -159,7 +159,7 @@ def test_somebody_elses_field_is_not_taken_over(
 
 
 def test_the_scheduler_allocates_the_devices_that_were_foretold(bed: ControlPlane) -> None:
-    """Replica after replica, parts of GPUs that share counters, on the only machine that has any."""
+    """Replica after replica: parts of GPUs that share counters, on the only machine with any."""
     machine = [o for o in make_devices.dynamic_mig() if o["kind"] != "DeviceClass"]
     load(bed, [*make_devices.classes(), *machine])
     asking = template("part", deviceClassName="mig.nvidia.com")
