@@ -150,7 +150,9 @@ def _runs_nowhere(case: Case, parts: list[Proposal], namespace: str) -> bool:
         return True
     policy, cluster = case.terms.policy, case.before.cluster
     return not all(
-        serving.pod_fit(changed, group, group.pod, cluster, policy).runs_somewhere
+        serving.pod_fit(
+            changed, group, group.pod, cluster, policy, now=case.terms.now
+        ).runs_somewhere
         for group in changed.groups
         if group.count and serving.may_serve(group.pod, policy)
     )

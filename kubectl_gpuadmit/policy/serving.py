@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from kubectl_gpuadmit.kube.objects import Pod
     from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
     from kubectl_gpuadmit.policy.model import Policy
-    from kubectl_gpuadmit.sizing.fitting import Load, PodFit
+    from kubectl_gpuadmit.rule import Ask
+    from kubectl_gpuadmit.sizing.fitting import EngineFit, Load, PodFit
     from kubectl_gpuadmit.sizing.registry import Models
 
 RULE = "model/memory-fit"
@@ -26,7 +28,13 @@ def may_serve(pod: Pod, policy: Policy) -> bool:
 
 
 def pod_fit(
-    workload: Workload, group: PodGroup, pod: Pod, cluster: Cluster, policy: Policy
+    workload: Workload,
+    group: PodGroup,
+    pod: Pod,
+    cluster: Cluster,
+    policy: Policy,
+    *,
+    now: dt.datetime,
 ) -> PodFit:
     """The answer for one group; ``pod`` is the group's as it would be stored. The load that it has
     to bear is that of rule ``model/memory-fit``, whoever asks."""
@@ -41,8 +49,18 @@ def pod_fit(
         cluster,
         models_of(policy),
         wanted(policy.settings(RULE)),
+        now=now,
         patterns=policy.gpu_patterns,
     )
+
+
+def engines(ask: Ask, cluster: Cluster) -> tuple[EngineFit, ...]:
+    """The engines of the pod group that a rule is asked about; none, and nothing loaded, for a pod
+    that can use no GPU."""
+    if not may_serve(ask.pod, ask.policy):
+        return ()
+    found = pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy, now=ask.now)
+    return found.engines
 
 
 def models_of(policy: Policy) -> Models:

@@ -168,7 +168,7 @@ def _served(role: str, engine: EngineFit, nodes: frozenset[str]) -> ServedModel:
         source=engine.facts.source if engine.facts is not None else "",
         gpus=engine.gpus or one.gpus,
         running=engine.standing(nodes),
-        on=tuple(_on(on) for on in _nearest_first(engine.on, nodes)),
+        on=tuple(_on(on, engine) for on in _nearest_first(engine.on, nodes)),
         missing=tuple(dict.fromkeys((*engine.missing, *unknown))),
     )
 
@@ -194,15 +194,15 @@ _TOLD = frozenset(
 """Arguments that are shown: those that people set to make a model fit."""
 
 
-def _on(on: OnDevices) -> ServedOn:
+def _on(on: OnDevices, engine: EngineFit) -> ServedOn:
     found, devices = on.envelope, on.devices
 
     def gib(part: Range | None) -> float | None:
         return round(part.likely / GIB, 2) if part is not None else None
 
-    assumptions: tuple[str, ...] = ()
+    assumptions = engine.facts.assumed if engine.facts is not None else ()
     if found is not None:
-        assumptions = tuple(f"{a.what} ({a.source})" for a in found.assumptions)
+        assumptions += tuple(f"{a.what} ({a.source})" for a in found.assumptions)
     return ServedOn(
         product=devices.product,
         resource=devices.resource,

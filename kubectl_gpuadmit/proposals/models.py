@@ -35,7 +35,12 @@ def model_fits(case: Case) -> Iterator[Proposal]:
         if not group.count or not serving.may_serve(group.pod, case.terms.policy):
             continue
         found = serving.pod_fit(
-            case.workload, group, group.pod, case.before.cluster, case.terms.policy
+            case.workload,
+            group,
+            group.pod,
+            case.before.cluster,
+            case.terms.policy,
+            now=case.terms.now,
         )
         for engine in found.engines:
             if engine.on and engine.standing() != "fits" and not engine.recognised.follows:

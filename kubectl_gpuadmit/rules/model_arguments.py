@@ -25,7 +25,7 @@ def model_arguments(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     ``--tensor-parallel-size 2 … -tp 4``: the engine takes the last one. An annotation that names
     another model than the arguments is told too.
     """
-    for engine in serving.pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy).engines:
+    for engine in serving.engines(ask, cluster):
         one = engine.recognised
         for said in one.contradictions:
             yield Finding(

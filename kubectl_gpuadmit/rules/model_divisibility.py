@@ -28,7 +28,7 @@ def model_divisibility(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     Attention heads have to divide by the tensor-parallel size, experts by the expert-parallel size,
     as the engine of that version demands; tensor times pipeline parallel GPUs must be there.
     """
-    for engine in serving.pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy).engines:
+    for engine in serving.engines(ask, cluster):
         one = engine.recognised
         field = ask.field(one.pointer)
         world = one.serving.world_size

@@ -29,7 +29,7 @@ def model_idle_gpus(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     Two GPUs of 24 GB are not one of 48: without ``--tensor-parallel-size`` (or its like) vLLM and
     SGLang load the whole model on the first one.
     """
-    for engine in serving.pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy).engines:
+    for engine in serving.engines(ask, cluster):
         one = engine.recognised
         replicas = max(one.serving.data_parallel_size or 1, 1)
         used = one.serving.world_size * replicas

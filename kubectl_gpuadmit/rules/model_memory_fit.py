@@ -56,7 +56,7 @@ def model_memory_fit(
     share of that load which comes on top after a restart. A model or an argument that nobody knows
     is not judged: ``ifMissing`` says what to make of that.
     """
-    for engine in serving.pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy).engines:
+    for engine in serving.engines(ask, cluster):
         yield from _judged(ask, engine)
 
 

@@ -26,7 +26,7 @@ def model_node_choice(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     Counted are the nodes that the pod's selectors and tolerations leave open and that have as many
     of the GPUs, whoever holds them now.
     """
-    for engine in serving.pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy).engines:
+    for engine in serving.engines(ask, cluster):
         good = [one.devices for one in engine.on if one.fits == "fits"]
         bad = [one.devices for one in engine.on if one.fits == "exceeds"]
         if not good or not bad:

@@ -27,9 +27,9 @@ def model_shm(ask: Ask, cluster: Cluster, *, least_mebibytes: int = 1024) -> Ite
     ``/dev/shm``; ``leastMebibytes`` is that figure. A container without any volume there is told by
     ``spec/shared-memory``.
     """
-    from kubectl_gpuadmit.sizing.fitting import shared_memory
+    for engine in serving.engines(ask, cluster):
+        from kubectl_gpuadmit.sizing.fitting import shared_memory
 
-    for engine in serving.pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy).engines:
         one = engine.recognised
         if min(one.serving.world_size, one.gpus) < 2:
             continue

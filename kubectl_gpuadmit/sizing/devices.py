@@ -11,16 +11,18 @@ Project-HAMi/HAMi docs (gpumem limits what the process sees).
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.json import encode
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import gpus, selectors
 from kubectl_gpuadmit.kube.gpu_memory import memory_mib, product_mib
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.topology import maps
 
 
 class Devices(Struct, frozen=True, kw_only=True):
@@ -47,6 +49,40 @@ class Devices(Struct, frozen=True, kw_only=True):
     @property
     def usable_mib(self) -> int | None:
         return self.free_mib if self.free_mib is not None else self.mib
+
+
+def with_residue(
+    cluster: Cluster, kinds: tuple[Devices, ...], now: dt.datetime
+) -> tuple[Devices, ...]:
+    """The same, nodes apart whose topology map tells of memory that nobody holds and that is not
+    free: the most of it on one of the GPUs that the pod could be given."""
+    if not any(True for _ in cluster.every(maps.KIND)):
+        return kinds
+    found: list[Devices] = []
+    for kind in kinds:
+        left: dict[int, list[str]] = {}
+        for name in kind.nodes:
+            left.setdefault(_residue(cluster, name, now) if _is_whole(kind) else 0, []).append(name)
+        for mib, names in sorted(left.items()):
+            part = structs.replace(kind, nodes=tuple(names))
+            if mib and kind.mib is not None:
+                how = f"{mib:,} MiB of it in use by nobody"
+                part = structs.replace(part, free_mib=max(kind.mib - mib, 0), how=how)
+            found.append(part)
+    return tuple(found)
+
+
+def _is_whole(kind: Devices) -> bool:
+    return kind.resource == "nvidia.com/gpu" and not kind.how
+
+
+def _residue(cluster: Cluster, node: str, now: dt.datetime) -> int:
+    """MiB on the worst GPU that nobody is known to hold; 0 where no fresh map tells of any."""
+    found = maps.node_map(cluster, node, now)
+    if found is None or found.stale:
+        return 0
+    held = {holder.gpu for holder in found.holders or ()}
+    return max((gpu.residue_mib or 0 for gpu in found.gpus if gpu.index not in held), default=0)
 
 
 PRODUCT_LABELS = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator")
@@ -83,7 +119,7 @@ def candidates(cluster: Cluster, pod: Pod, resource: str, count: int) -> tuple[D
 def _candidates(
     cluster: Cluster, pod: Pod, resource: str, count: int, share: gpus.Share | None
 ) -> tuple[Devices, ...]:
-    nodes = [n for n in _open(cluster, pod) if n.allocatable.get(resource, 0) >= count]
+    nodes = [n for n in open_nodes(cluster, pod) if n.allocatable.get(resource, 0) >= count]
     ready = [node for node in nodes if not node.unschedulable] or nodes
     alike: dict[Devices, list[str]] = {}
     for node in ready:
@@ -103,7 +139,7 @@ def _candidates(
     )
 
 
-def _open(cluster: Cluster, pod: Pod) -> Iterator[NodeInfo]:
+def open_nodes(cluster: Cluster, pod: Pod) -> Iterator[NodeInfo]:
     """Nodes that node name, selectors, required affinity and taints leave open."""
     spec = pod.spec
     required = selectors.required_terms(spec.affinity)

@@ -6,6 +6,7 @@ judges each kind of devices. Nothing here chooses a level or words for a refusal
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -132,17 +133,18 @@ def fit(
     models: Models,
     want: Load,
     *,
+    now: dt.datetime,
     patterns: tuple[str, ...] = gpulib.DEFAULT,
 ) -> PodFit:
     """The answer for one pod group. ``pod`` is the group's as it would be stored."""
     if not gpulib.pod_gpus(pod, patterns) and not pod.spec.resourceClaims:
         return NOT_A_MODEL
-    parts = (workload, group.template, cluster.static_memo, models)
+    parts = (workload, group.template, cluster.static_memo, models, now)
     key = (*map(id, parts), want.concurrency, want.context)
     known = _MEMO.get(key)
     if known is not None and all(a is b for a, b in zip(known[0], parts, strict=True)):
         return known[1]
-    found = _fit(workload, group, pod, cluster, models, want)
+    found = _fit(workload, group, pod, cluster, models, want, now)
     if len(_MEMO) >= _MEMO_SIZE:
         _MEMO.clear()
     _MEMO[key] = (parts, found)
@@ -178,6 +180,7 @@ def _fit(
     cluster: Cluster,
     models: Models,
     want: Load,
+    now: dt.datetime,
 ) -> PodFit:
     found = of_group(workload, group, cluster, models)
     engines: list[EngineFit] = []
@@ -190,7 +193,7 @@ def _fit(
             shown = structs.replace(leader, container=one.container, pointer=one.pointer)
             if one.follows:
                 shown = structs.replace(shown, gpus=one.gpus, follows=True)
-            engines.append(_engine(workload, group, pod, cluster, models, shown, want))
+            engines.append(_engine(workload, group, pod, cluster, models, shown, want, now))
     return PodFit(engines=tuple(engines), why=found.why, certain=found.certain)
 
 
@@ -215,6 +218,7 @@ def _engine(
     models: Models,
     one: Recognised,
     want: Load,
+    now: dt.datetime,
 ) -> EngineFit:
     if not one.known:
         missing = one.missing or (f"the model that container {one.container} loads",)
@@ -227,20 +231,27 @@ def _engine(
         return EngineFit(recognised=one, facts=facts, missing=(draft,))
     facts = structs.replace(facts, draft=draft)
     resource, count = _resource(group, pod, one)
+    kinds: tuple[Devices, ...] | str
     if not resource:
-        why = "memory of the devices that its resource claims allocate: not judged by this version"
-        return EngineFit(recognised=one, facts=facts, missing=(why,))
-    pods = _pods_of_a_replica(workload, group, one)
-    kinds = devicelib.candidates(cluster, pod, resource, count)
-    if not cluster.knows("Node"):
+        from kubectl_gpuadmit.sizing import claimed  # DRA: only where there are claims
+
+        container = _at(group.template, one.pointer)
+        kinds = claimed.candidates(
+            cluster, pod, workload.ref.namespace, container if isinstance(container, dict) else {}
+        )
+        count = kinds[0].count if not isinstance(kinds, str) else 0
+    elif not cluster.knows("Node"):
         named = devicelib.pinned(pod, resource, count)
-        if named is None:
-            why = f"memory of {resource}: no Node objects given, and no selector names a product"
-            return EngineFit(recognised=one, facts=facts, missing=(why,))
-        kinds = (named,)
-    if not kinds:
-        why = f"memory of {resource}: no node that the pod may use has {count} of it"
-        return EngineFit(recognised=one, facts=facts, missing=(why,))
+        why = f"memory of {resource}: no Node objects given, and no selector names a product"
+        kinds = (named,) if named is not None else why
+    else:
+        kinds = devicelib.with_residue(
+            cluster, devicelib.candidates(cluster, pod, resource, count), now
+        )
+        kinds = kinds or f"memory of {resource}: no node that the pod may use has {count} of it"
+    if isinstance(kinds, str):
+        return EngineFit(recognised=one, facts=facts, missing=(kinds,))
+    pods = _pods_of_a_replica(workload, group, one)
     on = tuple(on_devices(facts, one, kind, pod, want) for kind in kinds)
     return EngineFit(recognised=one, facts=facts, on=on, gpus=count * pods, pods=pods)
 

@@ -213,9 +213,10 @@ def _without_start(
     why = (hint.why if hint is not None else "") or (_sign(one) if serves else "")
     if model is not None or own or why:
         return _opaque(one, own or "unknown", gpus, model, naming, why=why)
-    shown = one.blanks.shown(" ".join((*one.command, *one.args)).strip())
-    runs = f"starts `{_short(shown)}`" if shown else "starts what its image starts"
-    return f"container {one.name} {runs}: no serving engine that is known here"
+    runs = (
+        "starts a program that is" if one.command or one.args else "starts what its image starts:"
+    )
+    return f"container {one.name} {runs} no serving engine known here"
 
 
 _RUNS_TO_AN_END = frozenset(
@@ -266,8 +267,10 @@ def _sign(one: Started) -> str:
     for program in programs(one):
         for word in program.words:
             if _SIGNS.match(word):
-                shown = _short(one.blanks.shown(" ".join(program.words)))
-                return f"container {one.name} starts `{shown}`, which is no engine known here"
+                flag = word.partition("=")[0]
+                return (
+                    f"container {one.name} tells {flag} to a program that is no engine known here"
+                )
     for name in _SIGN_VARIABLES:
         if one.value(name):
             return f"container {one.name} has env {name} and starts no engine known here"
@@ -490,11 +493,6 @@ def _containers(spec: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
         if c.get("restartPolicy") == "Always"
     ]
     return found
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -12,11 +12,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from kubectl_gpuadmit.policy.model import TTL_ANNOTATIONS
+from kubectl_gpuadmit.sizing.engines import flags
 
 DROPPED = "(dropped)"
 
 ENV = frozenset(
     {
+        *flags.VARIABLES,
         "CUDA_VISIBLE_DEVICES",
         "HIP_VISIBLE_DEVICES",
         "NVIDIA_DRIVER_CAPABILITIES",
@@ -41,6 +43,10 @@ ENV = frozenset(
 
 FLAGS = frozenset(
     {
+        *flags.NAMES,
+        "model-dir",
+        "model-name-or-path",
+        "pretrained-model-name-or-path",
         "context-length",
         "ctx-size",
         "data-parallel-size",
@@ -86,7 +92,7 @@ FLAGS = frozenset(
 """Options of serving engines and launchers that are kept with their values, dashes as written
 ``-`` or ``_``."""
 
-WORDS = frozenset({"serve", "vllm", "sglang.launch_server", "torchrun", "text-generation-launcher"})
+WORDS = frozenset({"serve", "vllm", "sglang.launch_server", "torchrun"}) | flags.PROGRAMS
 """Arguments that are kept by themselves; the word after ``serve`` is the model."""
 
 ANNOTATIONS = frozenset(
@@ -174,10 +180,16 @@ def arguments(given: list[Any]) -> list[Any]:
 
 
 def _line(text: str) -> str:
-    """A shell's line with runs of dropped words as one ``DROPPED``."""
+    """A shell's script with runs of dropped words as one ``DROPPED``, line by line; lines that are
+    continued are joined."""
+    lines = re.sub(r"\\\r?\n", " ", text).splitlines()
+    return "\n".join(kept for kept in map(_words, lines) if kept)
+
+
+def _words(line: str) -> str:
     kept: list[str] = []
     before = ""
-    for word in text.split():
+    for word in line.split():
         said = word if _harmless(word, before) else DROPPED
         if said != DROPPED or kept[-1:] != [DROPPED]:
             kept.append(said)

@@ -38,10 +38,10 @@ SERVED = {
 """File -> (engine, model, GPUs of one replica) of its pods; read by a person in each file."""
 
 OPEN = {
-    "015-lws-trtllm.yaml": "container leader starts `python3 ./server.py leader",
+    "015-lws-trtllm.yaml": "container leader tells --triton_model_repo_dir to a program",
     "028-rayservice-falcon40b-gke.yaml": "Ray Serve application model_nf4_mg:chat_app_nf4_mg",
     "040-deployment-triton.yaml": "Triton loads what its model repository holds",
-    "048-kaito-workspace.yaml": "container custom-llm-container starts `accelerate launch",
+    "048-kaito-workspace.yaml": "container custom-llm-container tells --pretrained_model",
     "075-dynamo-dgd-v1alpha1.yaml": "the object does not say which model its engine loads",
     "086-ollama-gpu-strings.yaml": "Ollama loads the models that requests name",
 }

@@ -534,6 +534,12 @@ def test_two_engines_of_which_a_branch_chooses_are_unknown_unless_they_serve_the
     assert script("Qwen/Qwen3-8B", "Qwen/Qwen3-8B").model == "Qwen/Qwen3-8B"
 
 
+def test_a_script_that_was_written_without_its_secrets_is_read_all_the_same() -> None:
+    text = "(dropped) vllm serve Qwen/Qwen3-8B (dropped) --tensor-parallel-size 2 (dropped)"
+    found = one(yaml.safe_dump({"image": "own", "command": ["bash", "-c", text]}))
+    assert (found.model, found.serving.tensor_parallel_size) == ("Qwen/Qwen3-8B", 2)
+
+
 def test_a_worker_that_joins_another_pod_follows_it() -> None:
     found = one("{image: 'vllm/vllm-openai:v0.11.0', command: [ray, start, --address=x, --block]}")
     assert (found.follows, found.model) == (True, "")
@@ -544,16 +550,13 @@ def test_what_serves_nothing_is_certain_and_what_may_is_not() -> None:
     assert pod("{image: trainer, command: [python, train.py]}", kind="PyTorchJob").certain
     other = pod("{image: own, command: [python, app.py]}")
     assert (other.found, other.certain) == ((), False)
-    assert other.why == (
-        "container server starts `python app.py`: no serving engine that is known here"
-    )
+    assert other.why == ("container server starts a program that is no serving engine known here")
 
 
 def test_a_model_flag_of_an_unknown_program_is_a_sign_that_it_serves() -> None:
     text = "{image: own, command: [python, app.py, --model-path, Qwen/Qwen3-8B]}"
     assert one(text).missing == (
-        "container server starts `python app.py --model-path Qwen/Qwen3-8B`, which is no engine "
-        "known here",
+        "container server tells --model-path to a program that is no engine known here",
     )
     assert pod(text, kind="Job").found == ()
 

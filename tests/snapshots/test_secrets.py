@@ -31,6 +31,11 @@ from kubectl_gpuadmit.snapshots.secrets import (
             ["export TOKEN=hunter2; vllm serve meta/llama --tensor-parallel-size 8"],
             [f"{DROPPED} vllm serve meta/llama --tensor-parallel-size 8"],
         ),
+        (
+            ["set -e\nexec vllm serve meta/llama \\\n  --tp 8 \\\n  --api-key hunter2\nsleep 9"],
+            [f"{DROPPED}\nexec vllm serve meta/llama --tp 8 {DROPPED}\nsleep {DROPPED}"],
+        ),
+        (["redis-cli", "-a", "hunter2", "-phunter2"], [DROPPED] * 4),
         ([8, {"not": "text"}], [8, DROPPED]),
     ],
 )

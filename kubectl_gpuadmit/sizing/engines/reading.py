@@ -33,7 +33,7 @@ from kubectl_gpuadmit.sizing.engines.starts import Start
 from kubectl_gpuadmit.sizing.startup.blanks import is_known
 from kubectl_gpuadmit.sizing.startup.container import Started
 
-_FLAGS: dict[str, tuple[tuple[Flag, ...], Iterable[str], Style | None]] = {
+TABLES: dict[str, tuple[tuple[Flag, ...], Iterable[str], Style | None]] = {
     "vllm": (vllm.FLAGS, vllm.BARE, None),
     "dynamo-vllm": (vllm.FLAGS, vllm.BARE, None),
     "sglang": (sglang.FLAGS, sglang.BARE, None),
@@ -47,20 +47,20 @@ _FLAGS: dict[str, tuple[tuple[Flag, ...], Iterable[str], Style | None]] = {
     "nim": ((), (), None),
 }
 
-_VARIABLES: dict[str, tuple[tuple[str, Flag], ...]] = {
+VARIABLES: dict[str, tuple[tuple[str, Flag], ...]] = {
     "tei": tei.VARIABLES,
     "tgi": tgi.VARIABLES,
     "llama.cpp": llama_cpp.VARIABLES,
     "nim": nim.VARIABLES,
 }
 
-READABLE = frozenset(_FLAGS)
+READABLE = frozenset(TABLES)
 """Engines whose arguments say what they load; others load what a volume or a request names."""
 
 
 def arguments(start: Start, started: Started, *, gpus: int) -> Parsed:
     """Everything that one start was told. ``gpus`` are those of its container."""
-    flags, bare, style = _FLAGS[start.engine]
+    flags, bare, style = TABLES[start.engine]
     found = _environment(start, started)
     line = parse(
         start.arguments,
@@ -87,7 +87,7 @@ def arguments(start: Start, started: Started, *, gpus: int) -> Parsed:
 def _environment(start: Start, started: Started) -> Parsed:
     found = Parsed.empty()
     own = dict(start.program.environment)
-    for name, flag in _VARIABLES.get(start.engine, ()):
+    for name, flag in VARIABLES.get(start.engine, ()):
         variable = started.environment.get(name)
         value = own.get(name, variable.value if variable is not None else None)
         if value:

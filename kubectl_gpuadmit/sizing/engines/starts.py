@@ -8,6 +8,7 @@ from posixpath import basename
 from msgspec import Struct
 
 from kubectl_gpuadmit.sizing.startup.commands import Program
+from kubectl_gpuadmit.sizing.startup.container import DROPPED
 
 
 class Start(Struct, frozen=True):
@@ -39,7 +40,14 @@ _MODULES: tuple[tuple[str, str], ...] = (
     (r"llama_cpp\.server", "llama.cpp"),
     (r"tensorrt_llm\.commands\.serve", "tensorrt-llm"),
 )
-_PROGRAMS: dict[str, tuple[str, int]] = {
+MODULES: tuple[str, ...] = (
+    *("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm"),
+    *("sglang.launch_server", "dynamo.vllm", "dynamo.sglang", "dynamo.trtllm"),
+    *("huggingfaceserver", "llama_cpp.server"),
+)
+"""The modules as people name them."""
+
+PROGRAMS: dict[str, tuple[str, int]] = {
     # name: engine, words that follow it and belong to it
     "vllm": ("vllm", 1),
     "sglang": ("sglang", 1),
@@ -53,7 +61,7 @@ _PROGRAMS: dict[str, tuple[str, int]] = {
     "lmdeploy": ("lmdeploy", 2),
 }
 _PYTHON = re.compile(r"python[0-9.]*|pypy[0-9.]*")
-_LAUNCHERS = frozenset(
+LAUNCHERS = frozenset(
     {"trtllm-llmapi-launch", "mpirun", "mpiexec", "torchrun", "nsys", "ddtrace-run"}
 )
 
@@ -61,12 +69,16 @@ _LAUNCHERS = frozenset(
 def start(program: Program) -> Start | None:
     """The engine that this program is; None for any other program."""
     words = program.words
+    first = next((at for at, word in enumerate(words) if word != DROPPED), len(words))
+    if first:  # a file that was written without secrets has lost what stood before
+        kept = Program(words[first:], program.pointers[first:], program.where, program.conditional)
+        return start(kept) if kept.words else None
     if not words:
         return None
     name = basename(words[0])
-    if name in _LAUNCHERS:
+    if name in LAUNCHERS:
         for at, word in enumerate(words[1:], start=1):
-            if basename(word) in _PROGRAMS or _PYTHON.fullmatch(basename(word)):
+            if basename(word) in PROGRAMS or _PYTHON.fullmatch(basename(word)):
                 found = _at(program, at)
                 if found is not None:
                     return found
@@ -84,8 +96,8 @@ def _at(program: Program, at: int) -> Start | None:
         return Start("follower", program, at + 2)
     if name.endswith("multi-node-serving.sh"):
         return Start("follower", program, at + 1)
-    if name in _PROGRAMS:
-        engine, own = _PROGRAMS[name]
+    if name in PROGRAMS:
+        engine, own = PROGRAMS[name]
         if name in ("vllm", "sglang", "ollama") and following != ("serve",):
             return None  # vllm bench, ollama pull
         if name == "lmdeploy" and words[at + 1 : at + 3] != ("serve", "api_server"):

@@ -243,12 +243,19 @@ def _key(source: Mapping[str, Any], inside: str) -> str | None:
     return None
 
 
+LEFT_OUT = "(dropped)"
+"""What a file that was written without secrets has in the place of a word
+(``snapshots.secrets.DROPPED``); to a shell it would mean something else."""
+DROPPED = "_dropped_"
+"""What stands for it here: a word without a meaning."""
+
+
 def _text(value: Any) -> str:
-    return cleared(value) if isinstance(value, str) else ""
+    return cleared(value).replace(LEFT_OUT, DROPPED) if isinstance(value, str) else ""
 
 
 def _texts(value: Any) -> list[str]:
-    return [cleared(v) for v in value if isinstance(v, str)] if isinstance(value, list) else []
+    return [_text(v) for v in value if isinstance(v, str)] if isinstance(value, list) else []
 
 
 def _object(value: Any) -> Mapping[str, Any]:
