@@ -153,6 +153,7 @@ class Question:
         if not problems:
             warnings += self._close(book, found)
             warnings += self._beside(book)
+            warnings += found.shortened()
         verdict: Literal["fits", "exceeds"] = "exceeds" if problems else "fits"
         return self._report(book, found, want, verdict, problems, warnings, ())
 

@@ -15,6 +15,10 @@ from kubectl_gpuadmit.sizing.versions import STATES_CHECKED, release
 
 GIB = 1 << 30
 
+SHORTENING = ("sglang", "tensorrt-llm", "triton")
+"""Engines that start with the cache there is, and refuse longer requests (SGLang
+``model_runner.py``, max_total_num_tokens; TensorRT-LLM ``_util.py`` cuts max_seq_len)."""
+
 
 def burst(
     reason: str, dimension: Dimension, what: str, needs: Range, has: Range, also: str = ""
@@ -66,22 +70,10 @@ class Room:
             ]
         if not self.pool.groups:
             return []
-        if self.serving.engine in ("tensorrt-llm", "triton"):
-            return []  # it starts with a shorter length instead
-        needed = self.pool.request_bytes(chosen.length)
-        if needed > cache.likely:
-            longest = self.pool.longest(cache.likely, chosen.length)
-            return [
-                Problem(
-                    reason="kv-below-context",
-                    dimension="kv-cache",
-                    detail=f"one request of {chosen.length:,} tokens needs {needed / GIB:.2f} GiB "
-                    f"of cache a GPU, and {cache.likely / GIB:.2f} are left: "
-                    f"up to {longest:,} tokens fit",
-                    needs=needed,
-                    has=cache.likely,
-                )
-            ]
+        if self.serving.engine in SHORTENING:
+            return []
+        if problem := self._too_long(cache):
+            return [problem]
         states = any(group.kind == "state" for group in self.pool.groups)
         # a default is judged at the worst: nobody asked for so many sequences, and saying how many
         # costs nothing
@@ -100,6 +92,30 @@ class Room:
                 )
             ]
         return []
+
+    def shortened(self) -> list[Problem]:
+        """Starts, but takes no request as long as it was told to."""
+        cache = self.cache
+        if cache is None or not self.pool.groups or self.serving.engine not in SHORTENING:
+            return []
+        problem = self._too_long(cache) if cache.likely > 0 else None
+        return [problem] if problem else []
+
+    def _too_long(self, cache: Range) -> Problem | None:
+        chosen = self.chosen
+        needed = self.pool.request_bytes(chosen.length)
+        if needed <= cache.likely:
+            return None
+        longest = self.pool.longest(cache.likely, chosen.length)
+        return Problem(
+            reason="kv-below-context",
+            dimension="kv-cache",
+            detail=f"one request of {chosen.length:,} tokens needs {needed / GIB:.2f} GiB "
+            f"of cache a GPU, and {cache.likely / GIB:.2f} are left: "
+            f"up to {longest:,} tokens fit",
+            needs=needed,
+            has=cache.likely,
+        )
 
     def wanted(self, want: Want) -> list[Problem]:
         """What the owner wants beyond a start."""
@@ -130,18 +146,19 @@ class Room:
                     has=chosen.sequences,
                 )
             )
-        if want.concurrency and self.pool.groups:
+        asked = want.concurrency or (1 if want.context else 0)
+        if asked and self.pool.groups:
             most = self.pool.concurrency(cache.likely, context)
-            if want.concurrency > most:
+            if asked > most:
                 found.append(
                     Problem(
                         reason="kv-below-load",
                         dimension="kv-cache",
-                        detail=f"{want.concurrency:,} requests of {context:,} tokens need "
-                        f"{want.concurrency * self.pool.request_bytes(context) / GIB:.1f} GiB of "
+                        detail=f"{asked:,} requests of {context:,} tokens need "
+                        f"{asked * self.pool.request_bytes(context) / GIB:.1f} GiB of "
                         f"cache a GPU, and {cache.likely / GIB:.1f} are left: "
                         f"{most:.1f} such requests fit",
-                        needs=want.concurrency * self.pool.request_bytes(context),
+                        needs=asked * self.pool.request_bytes(context),
                         has=cache.likely,
                     )
                 )

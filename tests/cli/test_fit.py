@@ -122,6 +122,15 @@ def test_remedies_of_the_data_are_tried() -> None:
     assert [r["change"] for r in found["remedies"]] != []
 
 
+def test_a_layout_that_does_not_divide_gets_one_that_does() -> None:
+    found = data("--model", "Qwen/Qwen3-30B-A3B-FP8", "--gpu", "L40S", "--tp", "4", code=1)
+    assert [p["reason"] for p in found["problems"]] == ["fit/groups-not-divisible"]
+    assert [r["change"] for r in found["remedies"]] == [
+        "--enable-expert-parallel",
+        "--tensor-parallel-size 2",
+    ]
+
+
 def test_the_target_load_may_be_what_bursts() -> None:
     args = ("--model", "Qwen/Qwen3-8B", "--gpu", "A100 80GB", "--max-model-len", "8192")
     assert data(*args)["fits"] is True
