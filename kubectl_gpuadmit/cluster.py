@@ -241,6 +241,11 @@ class Cluster:
             assert isinstance(obj, Pod)
             yield obj
 
+    def failed_pods(self) -> tuple[Pod, ...]:
+        """Pods that have ended in failure, in insertion order."""
+        pods = self._objects.get("Pod", {}).values()
+        return tuple(p for p in pods if isinstance(p, Pod) and p.status.phase == "Failed")
+
     def pods_in(self, namespace: str) -> tuple[Pod, ...]:
         """Pods of one namespace in insertion order, at the cost of one look-up."""
         return self._pods_by_namespace.get(namespace, ())

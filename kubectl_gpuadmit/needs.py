@@ -119,8 +119,11 @@ def needs(
     claiming = set(claims_in)
     if claiming or any(pod.spec.resourceClaims for pod in pods):
         found.append(Need("ResourceClaimTemplate", tuple(sorted({*homes, *claiming}))))
-    if claiming or any(pod.spec.resourceClaims or _may_get_devices(pod) for pod in pods):
-        found += [Need("ResourceClaim"), Need("ResourceSlice"), Need("DeviceTaintRule")]
+    claims = bool(claiming) or any(pod.spec.resourceClaims for pod in pods)
+    if claims or any(map(_may_get_devices, pods)):
+        # without claims they matter only where a DeviceClass backs a resource: the filter says so
+        kinds = ("ResourceClaim", "ResourceSlice", "DeviceTaintRule")
+        found += [Need(kind, optional=not claims) for kind in kinds]
     if any(map(_takes_part_in_alignment, pods)):
         found += ALIGNMENT
     if any(one.ref.kind == "TrainJob" for one in listed):

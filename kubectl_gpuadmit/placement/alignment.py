@@ -89,9 +89,8 @@ def refusals(cluster: Cluster) -> dict[str, int]:
     found: dict[str, int] | None = cluster.static_memo.get(key)
     if found is None:
         found = cluster.static_memo[key] = {}
-        for pod in cluster.pods():
-            status = pod.status
-            if status.phase == "Failed" and (status.reason or "").replace(" ", "") == TOPOLOGY:
+        for pod in cluster.failed_pods():
+            if (pod.status.reason or "").replace(" ", "") == TOPOLOGY:
                 node = pod.spec.nodeName or ""
                 found[node] = found.get(node, 0) + 1
     return found

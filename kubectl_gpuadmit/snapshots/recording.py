@@ -62,6 +62,12 @@ class Recorder(Cluster):
             self.reads.note(obj)
             yield obj
 
+    def failed_pods(self) -> tuple[Pod, ...]:
+        found = super().failed_pods()
+        for pod in found:
+            self.reads.note(pod)
+        return found
+
     def pods_in(self, namespace: str) -> tuple[Pod, ...]:
         found = super().pods_in(namespace)
         for pod in found:
