@@ -15,8 +15,7 @@ from msgspec import Struct, structs
 from msgspec.json import encode
 
 from kubectl_gpuadmit import asking, occupants, templates
-from kubectl_gpuadmit.admission import chain
-from kubectl_gpuadmit.admission.native import told as native
+from kubectl_gpuadmit.admission import chain, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.asking import Terms
 from kubectl_gpuadmit.cluster import Cluster
@@ -139,7 +138,9 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
     findings += charged[0]
     unknowns += charged[1]
     if native.present(state.cluster):
-        of_object = native.workload_findings(workload, state.cluster, kubernetes=terms.kubernetes)
+        from kubectl_gpuadmit.admission.native import told
+
+        of_object = told.workload_findings(workload, state.cluster, kubernetes=terms.kubernetes)
         findings += of_object[0]
         unknowns += of_object[1]
     refused = any(_denies(f) for f in findings)
@@ -203,7 +204,9 @@ def _judge_group(
     findings = [*changed.stored.findings, *second.findings]
     unknowns = [*changed.unknowns, *changed.stored.unknowns, *second.unknowns]
     if native.present(cluster):
-        said = native.pod_findings(group, pod, cluster, kubernetes=terms.kubernetes)
+        from kubectl_gpuadmit.admission.native import told
+
+        said = told.pod_findings(group, pod, cluster, kubernetes=terms.kubernetes)
         findings += said[0]
         unknowns += said[1]
     of_rules = [*changed.findings]
@@ -367,7 +370,9 @@ def _ask_native(now: _Changed, cluster: Cluster, terms: Terms) -> None:
     """MutatingAdmissionPolicies of the cluster: they come before every webhook."""
     if not native.present(cluster):
         return
-    told = native.pod_mutations(now.group, now.stored.pod, cluster, kubernetes=terms.kubernetes)
+    from kubectl_gpuadmit.admission.native.told import pod_mutations
+
+    told = pod_mutations(now.group, now.stored.pod, cluster, kubernetes=terms.kubernetes)
     now.findings += told.findings
     now.unknowns += told.unknowns
     for mutation in told.mutations:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.devices.extended import may_be_backed
 from kubectl_gpuadmit.kube import quantity
-from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.objects import Generic, KubeObject, Pod
 from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.workloads import Workload
 from kubectl_gpuadmit.policy import Policy, serving
@@ -145,6 +145,37 @@ def needs(
         if kind != "GpuPoolHistory"
     ]
     return tuple(found)
+
+
+def parameters(objects: Iterable[KubeObject], homes: Iterable[str]) -> tuple[Need, ...]:
+    """ConfigMaps that admission policies among ``objects`` take parameters from.
+
+    Parameters of other kinds are not read: what such a policy says is unknown.
+    """
+    specs = [
+        (one.realKind, one.name, one.document.get("spec"))
+        for one in objects
+        if isinstance(one, Generic) and one.realKind in ADMISSION_CONFIGURATION
+    ]
+    with_maps = {
+        (kind, name)
+        for kind, name, spec in specs
+        if isinstance(spec, dict) and _is_config_map(spec.get("paramKind"))
+    }
+    found: dict[Need, None] = {}
+    for kind, _, spec in specs:
+        ref = spec.get("paramRef") if isinstance(spec, dict) else None
+        policy = (kind.removesuffix("Binding"), str((spec or {}).get("policyName", "")))
+        if not isinstance(ref, dict) or policy not in with_maps:
+            continue
+        places = [str(ref["namespace"])] if ref.get("namespace") else sorted(set(homes))
+        fields = f"metadata.name={ref['name']}" if ref.get("name") else ""
+        found.update((Need("ConfigMap", (place,), fields=fields), None) for place in places)
+    return tuple(found)
+
+
+def _is_config_map(kind: Any) -> bool:
+    return isinstance(kind, dict) and kind.get("kind") == "ConfigMap"
 
 
 def _config_maps(workloads: Iterable[Workload], policy: Policy) -> list[Need]:

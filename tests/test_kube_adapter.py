@@ -138,6 +138,32 @@ def test_work_in_parallel_keeps_its_order_and_raises_what_was_raised() -> None:
 # -- a cluster -------------------------------------------------------------------------------------
 
 
+def test_parameters_of_admission_policies_are_read_once_the_policies_are_known(
+    server: ApiServer, connection: Connection
+) -> None:
+    group = "admissionregistration.k8s.io/v1"
+    kind = "ValidatingAdmissionPolicy"
+    server.objects = [
+        {
+            "apiVersion": group,
+            "kind": kind,
+            "metadata": {"name": "limits"},
+            "spec": {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}},
+        },
+        {
+            "apiVersion": group,
+            "kind": f"{kind}Binding",
+            "metadata": {"name": "limits"},
+            "spec": {"policyName": "limits", "paramRef": {"name": "settings"}},
+        },
+        thing("ConfigMap", "settings", namespace="team-a"),
+    ]
+    needs = [Need(kind), Need(f"{kind}Binding")]
+    cluster = read_cluster(connection, needs, homes=["team-a", "team-b"]).cluster
+    assert cluster.knows("ConfigMap")
+    assert [one.name for one in cluster.every("ConfigMap")] == ["settings"]
+
+
 def test_a_refused_kind_narrows_the_answer_and_names_the_rule(
     server: ApiServer, connection: Connection
 ) -> None:

@@ -242,7 +242,7 @@ class _Look:
             number,
             up,
             version=self.ask(n.nvmlDeviceGetNvLinkVersion, number),
-            kind="" if kind is None else REMOTES.get(int(kind), "other"),
+            kind="" if kind is None else REMOTES.get(int(kind), ""),
             remote="" if remote is None else _pci(_text(remote.busId)),
         )
 

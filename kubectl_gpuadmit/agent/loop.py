@@ -22,15 +22,8 @@ from kubectl_gpuadmit.agent.status import Status
 from kubectl_gpuadmit.errors import GpuAdmitError
 from kubectl_gpuadmit.kube.gpu_topology import GpuTopologySpec
 from kubectl_gpuadmit.kube.times import stamp
-from kubectl_gpuadmit.topology.observe import (
-    HEARTBEAT,
-    RESIDUE_MIB,
-    Look,
-    Seen,
-    changed,
-    drifted,
-    observe,
-)
+from kubectl_gpuadmit.topology.news import changed, drifted
+from kubectl_gpuadmit.topology.observe import HEARTBEAT, RESIDUE_MIB, Look, Seen, observe
 from kubectl_gpuadmit.topology.readings import Silent
 
 INTERVAL = 30.0

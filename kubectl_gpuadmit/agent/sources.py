@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from kubectl_gpuadmit.errors import GpuAdmitError
-from kubectl_gpuadmit.topology.observe import Look, tells_links
+from kubectl_gpuadmit.topology.observe import Look
 from kubectl_gpuadmit.topology.readings import (
     Driver,
     Grants,
@@ -14,6 +14,7 @@ from kubectl_gpuadmit.topology.readings import (
     KubeletConfig,
     Silent,
 )
+from kubectl_gpuadmit.topology.wires import tells_links
 
 T = TypeVar("T")
 

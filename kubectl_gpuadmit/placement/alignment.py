@@ -72,13 +72,29 @@ def gates_for(
 ) -> PodGates | None:
     """None where no kubelet is known to have a say in it: most clusters say nothing of theirs."""
     declared = policy is not None and any(pool.kubelet is not None for pool in policy.pools)
-    if not declared and not any(
-        next(iter(cluster.every(kind)), None) is not None for kind in _SPEAKERS
-    ):
+    spoken = any(next(iter(cluster.every(kind)), None) is not None for kind in _SPEAKERS)
+    if not declared and not spoken and not refusals(cluster):
         return None
     from kubectl_gpuadmit.placement.kubelet.verdicts import Kubelets  # costs start-up time
 
     return Kubelets(cluster, policy, now).for_pod(pod)
+
+
+def refusals(cluster: Cluster) -> dict[str, int]:
+    """Node -> Failed pods that its kubelet has refused for NUMA: it has a policy that refuses.
+
+    A what-if neither adds nor takes away such pods, so the answer is kept with the cluster.
+    """
+    key = "alignment/refusals"
+    found: dict[str, int] | None = cluster.static_memo.get(key)
+    if found is None:
+        found = cluster.static_memo[key] = {}
+        for pod in cluster.pods():
+            status = pod.status
+            if status.phase == "Failed" and (status.reason or "").replace(" ", "") == TOPOLOGY:
+                node = pod.spec.nodeName or ""
+                found[node] = found.get(node, 0) + 1
+    return found
 
 
 def choose(cycle: Cycle, gates: PodGates | None, heard: Heard | None) -> NodeInfo | None:
@@ -251,7 +267,7 @@ def unknowns(gates: PodGates, heard: Heard) -> tuple[Unknown, ...]:
                 stage="placement",
             )
         )
-    told = heard.passed or heard.refused or heard.unsure
+    told = heard.passed or heard.refused
     if heard.silent and gates.several and told:
         found.append(
             Unknown(

@@ -7,16 +7,18 @@ what the nearest device lacks, and who has the others.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from kubectl_gpuadmit.devices import funnel
 from kubectl_gpuadmit.devices.allocator import of as features_of
-from kubectl_gpuadmit.devices.funnel import Funnel, Stage, Surroundings
 from kubectl_gpuadmit.devices.inventory import Inventory
 from kubectl_gpuadmit.kube.objects import NodeSelector, Pod
 from kubectl_gpuadmit.kube.selectors import node_selector_matches
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters.pod_claims import FILTER
 from kubectl_gpuadmit.verdict import Evidence, Finding, NodeVerdict
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.devices.funnel import Funnel, Stage
 
 RULE = "placement"
 NO_DEVICES = "placement/no-devices"
@@ -79,8 +81,14 @@ _MAY_PASS = frozenset({"free", "untainted", "amounts"})
 
 def funnels(cycle: Cycle, nodes: tuple[NodeVerdict, ...]) -> tuple[Funnel, ...]:
     """One for each request of the pod's claims that have no devices yet."""
-    if cycle.dra is None or not cycle.dra.waiting:
+    if cycle.dra is None:
         return ()
+    lacking = (v.node for v in nodes if any(s.code == NO_DEVICES for s in v.shortfalls))
+    claims = cycle.dra.asks(cycle.cluster.nodes.get(next(lacking, "")))
+    if not claims:
+        return ()
+    from kubectl_gpuadmit.devices import funnel  # brings CEL along: only for who needs it
+
     cluster = cycle.cluster
     mine = frozenset(v.node for v in nodes if all(s.filter == FILTER for s in v.shortfalls))
 
@@ -92,11 +100,11 @@ def funnels(cycle: Cycle, nodes: tuple[NodeVerdict, ...]) -> tuple[Funnel, ...]:
         )
 
     return funnel.of_claims(
-        cycle.dra.waiting,
+        claims,
         Inventory.of(cluster),
         features=features_of(cycle.kubernetes),
         kubernetes=cycle.kubernetes,
-        around=Surroundings(mine, selected),
+        around=funnel.Surroundings(mine, selected),
     )
 
 
@@ -173,6 +181,8 @@ def _alike(one: Funnel) -> str:
 
 def lacks(one: Funnel) -> str:
     """What the nearest device has instead of what the first terms ask."""
+    from kubectl_gpuadmit.devices import funnel
+
     said = []
     for lack in one.nearest.lacks[:2] if one.nearest else ():
         values = ", ".join(f"{_short(what)} is {funnel.spelt(v)}" for what, v in lack.values)
@@ -186,6 +196,8 @@ def _short(name: str) -> str:
 
 def _evidence(one: Funnel, falls: Stage) -> Iterator[Evidence]:
     """The stages down to the one that is too few, what was lost there, what the nearest lacks."""
+    from kubectl_gpuadmit.devices import funnel
+
     about = f"request {one.request}"
     before = -1
     for stage in one.stages:

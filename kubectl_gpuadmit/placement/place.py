@@ -199,6 +199,14 @@ def _past_the_scheduler(
         found = named_node.findings(info, refused, placed=placed, count=count)
     own = NodeVerdict(node, not refused, refused)
     unknowns = _unseen(cluster, cycle)
+    if cycle.dra is not None and cycle.dra.to_allocate:
+        unknowns += (
+            _unknown(
+                "devices of the pod's claims: it names its node, so that no scheduler allocates"
+                " them, and its kubelet waits until somebody has",
+                "remove spec.nodeName, and use nodeSelector kubernetes.io/hostname",
+            ),
+        )
     if gates is not None:
         unknowns += alignment.unknowns(gates, heard)
     sure: Placement = "unknown" if any(u.level != "audit" for u in unknowns) else "fits"

@@ -83,6 +83,16 @@ exceptions: []
 #   reason: moves to labels with release 7
 #   expires: 2027-03-31
 
+# Immature features of device drivers (MPS, DynamicMIG …) that may be used; no other may.
+# kubectl gpu-admit policy ledger FILE prints every feature, its stage, and what is undecided.
+ledger:
+  features: []
+# - feature: DynamicMIG
+#   owner: gpu-platform@example.com
+#   expires: 2027-03-31
+#   reason: pilot on the A100 nodes
+#   testCluster: mig-lab
+
 # Annotations that say when a job ends: a duration (4h) or a time (RFC 3339).
 ttlAnnotations: [gpu-admit.io/ttl]
 """

@@ -10,7 +10,6 @@ from kubectl_gpuadmit.devices.owners import BothModes
 from kubectl_gpuadmit.kube.dra import ResourceClaim
 from kubectl_gpuadmit.policy.usage import admitted_nodes, uses_gpus
 from kubectl_gpuadmit.rule import Ask, Found, rule
-from kubectl_gpuadmit.topology import maps
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 
 _SHOWN = 8
@@ -81,6 +80,8 @@ def dra_one_owner(ask: Ask, cluster: Cluster) -> Iterator[Found]:
 def _plugged(ask: Ask, cluster: Cluster) -> dict[str, list[tuple[str, str, str]]]:
     """Node -> (UUID, PCI address, pod) of what containers have from the device plugin, on nodes of
     which claims have devices, as the agents report it."""
+    from kubectl_gpuadmit.topology import maps
+
     if not cluster.knows(maps.KIND):
         return {}
     pools = {

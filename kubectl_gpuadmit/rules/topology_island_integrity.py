@@ -43,9 +43,18 @@ def topology_island_integrity(
     each of them must hold its groups, otherwise one is enough for each pod. Which GPUs a device
     plugin hands out nobody can promise: what is judged is whether the node has such GPUs free, and
     where any choice will do, that is certain. Links that are not known, and maps older than
-    ``maxAge``, are *unknown*.
+    ``maxAge``, are *unknown*; so are GPUs that come by resource claim.
     """
     count = landing.whole_gpus(ask)
+    if not count and ask.pod.spec.resourceClaims:
+        said, by = landing.tensor_parallel(ask, cluster)
+        if said > 1:
+            yield Unknown(
+                rule="topology/island-integrity",
+                missing=f"whether NVLink joins {said} GPUs ({by}) that the pod gets by claim: "
+                "ResourceSlices do not tell NVLink",
+            )
+        return
     said, by = landing.tensor_parallel(ask, cluster) if count > 1 else (0, "")
     size = min(said or (count if by_count else 0), count)
     if size < 2:

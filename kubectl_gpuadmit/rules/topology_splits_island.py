@@ -42,6 +42,12 @@ def topology_splits_island(
     if policy.workload_class(ask.pod, ask.workload.ref.kind) not in training:
         return
     if not landing.whole_gpus(ask):
+        if ask.pod.spec.resourceClaims:
+            yield Unknown(
+                rule="topology/splits-island",
+                missing="which islands the GPUs are of that the pod gets by claim: ResourceSlices "
+                "do not tell NVLink",
+            )
         return
     bad: list[tuple[Landing, Evidence]] = []
     good: list[Landing] = []

@@ -42,8 +42,11 @@ def advise(
     """For each product the fewest GPUs that fit, least memory in all first.
 
     A tensor-parallel size that ``serving`` states is kept; else those of SIZES are tried that a
-    usual node of the product has. Products on which nothing fits are left out.
+    usual node of the product has. Products on which nothing fits are left out. Without a wanted
+    load one request of the longest length has to fit, also in engines that would start without.
     """
+    if want is None or not (want.context or want.concurrency):
+        want = Want(context=serving.max_model_len or architecture.max_position_embeddings)
     found = []
     for product in advised() if products is None else products:
         for tensor in _sizes(serving, product):
@@ -185,6 +188,12 @@ def _changes(
         of("--kv-cache-dtype fp8", kv_cache_dtype="fp8")
     if architecture.quantization is None and not serving.quantization:
         of("--quantization fp8", quantization="fp8")
+    if reasons & {"heads-not-divisible", "width-not-divisible", "groups-not-divisible"}:
+        if architecture.num_experts and not serving.enable_expert_parallel:
+            of("--enable-expert-parallel", enable_expert_parallel=True)
+        for size in reversed(SIZES):
+            if size < (serving.tensor_parallel_size or 1):
+                of(f"--tensor-parallel-size {size}", tensor_parallel_size=size)
     for size in SIZES:
         if (serving.tensor_parallel_size or 1) < size <= product.most:
             of(f"--tensor-parallel-size {size}", tensor_parallel_size=size)

@@ -86,10 +86,11 @@ GRAPH = Constant(
     "profile_cudagraph_memory; vllm-project/vllm#45178 says why it is too much)",
 )
 STATE_GRAPH = Constant(
-    20 * MIB,
-    60 * MIB,
+    15 * MIB,
+    40 * MIB,
     110 * MIB,
-    "the same for models with recurrent states, whose decode graphs hold buffers of every sequence",
+    "the same for models with recurrent states, whose decode graphs hold buffers of every sequence "
+    "(vllm-project/recipes#551 and #831 leave 20 and 60 to 100 MiB for each)",
 )
 TENSORRT_BASE = Constant(
     1.8 * GIB,

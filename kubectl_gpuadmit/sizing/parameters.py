@@ -6,8 +6,9 @@ from functools import lru_cache
 
 from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.encoders import bert_plan, modernbert_plan, whisper_plan
-from kubectl_gpuadmit.sizing.families import FAMILIES, decoder_plan, family_name
+from kubectl_gpuadmit.sizing.families import decoder_plan
 from kubectl_gpuadmit.sizing.plan import NoPlan, Plan
+from kubectl_gpuadmit.sizing.traits import FAMILIES, family_name
 
 _PLANNERS = {
     "bert": bert_plan,

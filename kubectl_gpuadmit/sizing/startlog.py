@@ -16,7 +16,8 @@ from msgspec import Struct
 from kubectl_gpuadmit.sizing.serving import Serving
 
 GIB = 1 << 30
-MOST_CHARACTERS = 64 << 20
+MOST_CHARACTERS = 16 << 20
+"""A start is at the beginning of a log."""
 LONGEST_LINE = 20_000
 
 
@@ -153,7 +154,8 @@ _ARGUMENTS: dict[str, tuple[str, type]] = {
     "language_model_only": ("language_model_only", bool),
 }
 _PAIR = re.compile(
-    r"['\"]?\b([a-z_]+)['\"]?\s*[=:]\s*('[^']{0,300}'|\"[^\"]{0,300}\"|[\w.\-/]{1,300})"
+    r"['\"]?\b([a-z_]+)['\"]?\s*[=:]\s*"
+    r"('[^']{0,300}'|\"[^\"]{0,300}\"|[\w.\-/]{1,300}(?![\w=]))"
 )
 
 _Take = Callable[[_Found, "re.Match[str]"], None]

@@ -13,15 +13,16 @@ class Island(Struct, frozen=True, gc=False):
     """A connected component of the NVLink graph, also one of a single GPU."""
 
     gpus: tuple[int, ...]
-    mesh: Literal["all-to-all", "partial"]
+    mesh: Literal["all-to-all", "partial", "unknown"]
+    """Unknown: NVLink joins all pairs that are known, and not all are."""
     lanes: int
-    """Active NVLinks between the two of its pairs that have least, 0 for a pair without."""
+    """Active NVLinks between the two of its known pairs that have least, 0 for a pair without."""
 
 
 def islands(found: NodeMap) -> tuple[Island, ...] | None:
     """By their first GPU. None where links are not known, or where a pair that is not known could
-    join what is counted apart, or break what is counted as all-to-all."""
-    if found.links is None or not known(found):
+    join what would be counted apart."""
+    if found.links is None or len(found.gpus) != found.count or not found.count:
         return None
     group = {gpu.index: [gpu.index] for gpu in found.gpus}
     for link in found.links:
@@ -30,11 +31,23 @@ def islands(found: NodeMap) -> tuple[Island, ...] | None:
             for index in merged:
                 group[index] = merged
     lanes = {(link.a, link.b): link.lanes for link in found.links}
+    if not known(found) and any(
+        (a.index, b.index) not in lanes and group[a.index] is not group[b.index]
+        for n, a in enumerate(found.gpus)
+        for b in found.gpus[n + 1 :]
+    ):
+        return None
     told: list[Island] = []
     for members in sorted({tuple(sorted(one)) for one in group.values()}):
-        pairs = [lanes[a, b] for n, a in enumerate(members) for b in members[n + 1 :]]
-        least = min(pairs, default=0)
-        told.append(Island(members, "partial" if pairs and not least else "all-to-all", least))
+        pairs = [(a, b) for n, a in enumerate(members) for b in members[n + 1 :]]
+        there = [lanes[pair] for pair in pairs if pair in lanes]
+        least = min(there, default=0)
+        mesh: Literal["all-to-all", "partial", "unknown"] = "all-to-all"
+        if there and not least:
+            mesh = "partial"
+        elif len(there) < len(pairs):
+            mesh = "unknown"
+        told.append(Island(members, mesh, least))
     return tuple(told)
 
 

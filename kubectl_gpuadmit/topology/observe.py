@@ -10,7 +10,7 @@ Rules of this module
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,14 +24,13 @@ from kubectl_gpuadmit.kube.gpu_topology import (
     ReportedNic,
     ReportedNuma,
 )
-from kubectl_gpuadmit.topology import health, held, nvlink, pci
+from kubectl_gpuadmit.topology import health, held, nvlink, pci, wires
 from kubectl_gpuadmit.topology.readings import (
     Board,
     Driver,
     Grants,
     Kernel,
     KubeletConfig,
-    PciPlace,
     Silent,
 )
 
@@ -83,7 +82,7 @@ def observe(
         return None, seen
     unowned = health.unowned(look, driver)
     gpus = _gpus(look, driver, seen, now=now, unowned=unowned, residue_mib=residue_mib)
-    links, problems = _links(gpus, driver, look)
+    links, problems = wires.rows(gpus, driver, look.kernel, look.matrix)
     holders = held.holders(look.grants, driver, look.owners, gpus)
     spec = GpuTopologySpec(
         schema=wire.SCHEMA,
@@ -240,70 +239,7 @@ def _with_missing(
     return tuple(sorted(found.values(), key=lambda gpu: gpu.index))
 
 
-# -- what joins them -------------------------------------------------------------------------------
-
-
-def _links(
-    gpus: tuple[ReportedGpu, ...], driver: Driver, look: Look
-) -> tuple[tuple[str, ...], list[str]]:
-    """Rows of the matrix, and what is wrong with them."""
-    boards = {board.index: board for board in driver.boards if not board.lost}
-    levels = {(a, b): level for a, b, level in driver.levels}
-    places = {place.address: place for place in look.kernel.gpus}
-    pasted = _pasted(look.matrix)
-    cards = [card for card in look.kernel.cards if card.place is not None]
-    rows, unknown = [], 0
-    for first in gpus:
-        cells = []
-        for second in gpus:
-            low, high = sorted((first.index, second.index))
-            if first.index == second.index:
-                cells.append("X")
-                continue
-            cell = "?"
-            if not first.lost and not second.lost:
-                cell = _cell(boards.get(first.index), boards.get(second.index), driver.boards)
-                cell = cell or levels.get((low, high), "")
-                cell = cell or _level(places.get(first.pciBusID), places.get(second.pciBusID))
-                cell = cell or pasted.get((low, high), "?")
-                unknown += cell == "?" and first.index < second.index
-            cells.append(cell)
-        place = None if first.lost else places.get(first.pciBusID)
-        cells += [_level(place, card.place) or "?" for card in cards]
-        rows.append(" ".join(cells))
-    problems = [f"what joins {unknown} of the pairs of GPUs could not be read"] if unknown else []
-    return tuple(rows), problems
-
-
-def _cell(a: Board | None, b: Board | None, boards: tuple[Board, ...]) -> str:
-    if a is None or b is None:
-        return ""
-    lanes = nvlink.between(a, b, boards).count
-    return "?" if lanes is None else f"NV{lanes}" if lanes else ""
-
-
-def _level(a: PciPlace | None, b: PciPlace | None) -> str:
-    return "" if a is None or b is None else pci.level(a, b)
-
-
-def _pasted(matrix: str) -> dict[tuple[int, int], str]:
-    """(a, b) -> cell, of a matrix that nvidia-smi printed; empty where it cannot be read."""
-    if not matrix:
-        return {}
-    from kubectl_gpuadmit.errors import BadInput
-    from kubectl_gpuadmit.topology.smi import read_smi
-
-    try:
-        maps = read_smi(matrix).maps
-    except BadInput:
-        return {}
-    return {(link.a, link.b): link.type for one in maps[:1] for link in one.links or ()}
-
-
-def tells_links(driver: Driver) -> bool:
-    """Whether the driver says anything about what joins its GPUs."""
-    alone = sum(not board.lost for board in driver.boards) < 2
-    return alone or bool(driver.levels) or any(board.ports for board in driver.boards)
+# -- the node ----------------------------------------------------------------------------------
 
 
 def _fabric(driver: Driver) -> ReportedFabric | None:
@@ -335,9 +271,6 @@ def _fabric_problems(driver: Driver) -> list[str]:
     elif len(told) > 1:
         found.append("the GPUs of this node are in different NVLink cliques")
     return found
-
-
-# -- the rest of the node --------------------------------------------------------------------------
 
 
 def _nics(kernel: Kernel) -> tuple[ReportedNic, ...]:
@@ -405,12 +338,12 @@ def _without_driver(
         )
         for number, place in enumerate(look.kernel.gpus)
     )
-    links, _ = _links(gpus, Driver("", ()), look)
+    links, _ = wires.rows(gpus, Driver("", ()), look.kernel, look.matrix)
     spec = GpuTopologySpec(
         schema=wire.SCHEMA,
         asOf=now,
         heartbeatSeconds=heartbeat,
-        source="nvidia-smi" if _pasted(look.matrix) else "sysfs",
+        source="nvidia-smi" if wires.pasted(look.matrix) else "sysfs",
         agentVersion=version or None,
         gpus=gpus,
         nics=_nics(look.kernel),
@@ -419,55 +352,3 @@ def _without_driver(
         problems=(said, "GPUs are numbered by PCI address", *_common_problems(look)),
     )
     return spec, seen
-
-
-# -- what is written -------------------------------------------------------------------------------
-
-DRIFT_MIB = 1024
-"""Memory in use that differs by less is left as it was reported."""
-
-
-def changed(old: GpuTopologySpec | None, new: GpuTopologySpec) -> bool:
-    """Whether the difference is worth a write at once. Memory in use and counts of errors are not:
-    a model that loads, or a GPU that reports the same error each second, must not cost the API
-    server a write a pass."""
-    return old is None or _news(old) != _news(new)
-
-
-def drifted(old: GpuTopologySpec, new: GpuTopologySpec) -> bool:
-    """Whether what is no news has moved so far that the heartbeat should carry it along."""
-    if any(a.xids != b.xids for a, b in zip(old.gpus, new.gpus, strict=False)):
-        return True
-    return any(
-        abs((a or 0) - (b or 0)) >= DRIFT_MIB
-        for a, b in zip(_amounts(old), _amounts(new), strict=False)
-    )
-
-
-def _news(spec: GpuTopologySpec) -> GpuTopologySpec:
-    """The report without its time, and without what varies all the time."""
-    return replace(
-        spec,
-        asOf="",
-        gpus=tuple(
-            replace(
-                gpu,
-                usedMiB=None,
-                residueMiB=bool(gpu.residueMiB) if gpu.residueMiB is not None else None,
-                xids=tuple(replace(xid, at="", count=1) for xid in gpu.xids),
-                mig=tuple(replace(part, usedMiB=None) for part in gpu.mig),
-            )
-            for gpu in spec.gpus
-        ),
-        holders=None
-        if spec.holders is None
-        else tuple(replace(one, usedMiB=None) for one in spec.holders),
-    )
-
-
-def _amounts(spec: GpuTopologySpec) -> Iterator[int | None]:
-    for gpu in spec.gpus:
-        yield gpu.usedMiB
-        yield gpu.residueMiB
-        for part in gpu.mig:
-            yield part.usedMiB

@@ -18,6 +18,9 @@ from kubectl_gpuadmit.topology.model import PCIE_LEVELS, Gpu, Link, Nic, NodeMap
 from kubectl_gpuadmit.topology.smi_text import Header, Row
 
 MAX_CHARACTERS = 4_000_000
+UNEVEN = 1.6
+"""An empty cell makes one step of a row twice as wide as the others; words of different length make
+less of a difference."""
 _NVLINK_STATUS = re.compile(r"^\s*Link [0-9]+: |retrieve NVLink information", re.M)
 _WRONG_CALL = re.compile(r"nvidia-smi topo|command line argument|nvidia-smi has failed", re.I)
 
@@ -203,6 +206,8 @@ def _fault(row: Row, index: int, head: Header) -> str:
         return f"does not have X in column GPU{index}"
     if [place for place, cell in enumerate(cells) if cell == "X"] not in ([index], []):
         return "has X in another column than its own"
+    if len(cells) <= index and row.widest > UNEVEN:
+        return "is cut off before its X, and its columns are uneven"
     if len(cells) < head.width and smi_text.values(row.rest):
         return "has fewer cells than the header has columns"
     if len(cells) > head.width and head.nics_certain and not head.cut:

@@ -6,6 +6,7 @@ A cell that could be read in two ways is not read.
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Literal
 
@@ -68,6 +69,9 @@ class Row(Struct, frozen=True):
     length: int
     ends_text: bool
     """No newline comes after it."""
+    widest: float = 1.0
+    """The widest step from one cell to the next, in terms of the narrowest: 2 where columns are
+    even and one of them is empty."""
 
 
 def lines(text: str) -> list[str]:
@@ -151,6 +155,7 @@ def row(line: str, nics: tuple[str, ...], *, ends_text: bool) -> Row | None:
     if not found or (not found[0].startswith("GPU") and found[0] not in nics):
         return None
     cells: list[str | None] = []
+    starts = [at]
     blank = False
     place = found.end()
     while True:
@@ -165,12 +170,15 @@ def row(line: str, nics: tuple[str, ...], *, ends_text: bool) -> Row | None:
             cells.append(None)  # digits of the next column may have run into it
             return Row(found[0], tuple(cells), "", blank, False, len(line), ends_text)
         cells.append(cell[0])
+        starts.append(start)
         place = cell.end()
     peer = bool(_PEER.match(line, start))
     if not cells and not peer:
         return None
     length = len(line.rstrip(" \t|"))
-    return Row(found[0], tuple(cells), line[place:], blank, peer, length, ends_text)
+    steps = [b - a for a, b in itertools.pairwise(starts)]
+    widest = max(steps) / min(steps) if steps else 1.0
+    return Row(found[0], tuple(cells), line[place:], blank, peer, length, ends_text, widest)
 
 
 def _skips_a_cell(between: str) -> bool:

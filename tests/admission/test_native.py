@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubectl_gpuadmit.admission import native
 from kubectl_gpuadmit.admission.native import mutating, request, told, validating
 from kubectl_gpuadmit.admission.native.typed import table, typed
 from kubectl_gpuadmit.cel.values import Unknown
@@ -329,7 +330,8 @@ def test_explain_shows_what_a_mutating_policy_changes_and_goes_on_with_the_chang
 
 
 def test_a_cluster_without_policies_costs_nothing() -> None:
-    assert not told.present(cluster())
+    assert not native.present(cluster())
+    assert native.present(cluster(policy("true")))
 
 
 # -- types -----------------------------------------------------------------------------------------

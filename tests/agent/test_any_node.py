@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kubectl_gpuadmit.kube.gpu_topology_object import document
 from kubectl_gpuadmit.kube.objects import GpuTopology
 from kubectl_gpuadmit.kube.times import stamp
-from kubectl_gpuadmit.topology.observe import Look, Seen, changed, drifted, observe
+from kubectl_gpuadmit.topology.news import changed, drifted
+from kubectl_gpuadmit.topology.observe import Look, Seen, observe
 from kubectl_gpuadmit.topology.readings import (
     Board,
     Card,

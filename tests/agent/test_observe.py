@@ -20,7 +20,8 @@ from kubectl_gpuadmit.kube.gpu_topology import (
     ReportedXid,
 )
 from kubectl_gpuadmit.kube.gpu_topology_object import plain
-from kubectl_gpuadmit.topology.observe import Look, Seen, changed, drifted, observe
+from kubectl_gpuadmit.topology.news import changed, drifted
+from kubectl_gpuadmit.topology.observe import Look, Seen, observe
 from kubectl_gpuadmit.topology.readings import Driver, Grants, Kernel, PciPlace, Silent
 from tests.agent.node import Node, node_of
 from tests.fakes import machines
@@ -479,20 +480,38 @@ def test_a_machine_without_a_gpu_has_no_report() -> None:
         assert observe(Look(driver, Kernel(), Grants()), now=NOW) == (None, Seen())
 
 
-def test_nvidia_smi_is_asked_where_nvml_tells_no_links(h100: Node) -> None:
-    pytest.importorskip("kubectl_gpuadmit.topology.smi")
-    h100.driver.unload()
+def printed() -> str:
+    """What nvidia-smi prints of eight GPUs behind NVSwitch."""
     names = "".join(f"\tGPU{i}" for i in range(8))
     rows = [
         f"GPU{i}" + "".join("\t X " if i == j else "\tNV18" for j in range(8)) for i in range(8)
     ]
-    h100.smi = "\n".join([names, *rows]) + "\n"
-    place = h100.root / "sys/bus/pci/devices"
-    for link in place.iterdir():  # a bus that tells nothing of how near they are
-        (link / "numa_node").write_text("-1")
+    return "\n".join([names, *rows]) + "\n"
+
+
+def test_nvidia_smi_is_asked_where_nvml_is_silent(h100: Node) -> None:
+    h100.driver.unload()
+    h100.smi = printed()
     spec, _ = report(h100)
     assert spec.source == "nvidia-smi"
-    assert spec.links[0].split()[:8] == ["X", *["NV18"] * 7]
+    assert spec.links[0].split()[:9] == ["X", *["NV18"] * 7, "PIX"]
+    h100.smi = "nvidia-smi: command not found"
+    spec, _ = report(h100)
+    assert (spec.source, spec.links[0].split()[:3]) == ("sysfs", ["X", "NODE", "NODE"])
+
+
+def test_links_that_do_not_tell_where_they_lead_are_asked_of_nvidia_smi(h100: Node) -> None:
+    machine = machines.hgx_h100()
+    mute = tuple(machines.Link(kind=255) for _ in range(18))
+    for index in range(8):
+        machine = machine.with_gpu(index, links=mute)
+    h100.driver.show(machine)
+    spec, _ = report(h100)
+    assert spec.links[0].split()[:4] == ["X", "?", "?", "?"]
+    assert spec.problems == ("what joins 28 of the pairs of GPUs could not be read",)
+    h100.smi = printed()
+    spec, _ = report(h100)
+    assert (spec.links[0].split()[:3], spec.problems) == (["X", "NV18", "NV18"], ())
 
 
 # -- when it is worth a write ----------------------------------------------------------------------

@@ -14,6 +14,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from tests.sizing.formats.test_gguf import file_of
+
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads(
     resources.files("kubectl_gpuadmit").joinpath("schema/fit-v1.json").read_text("utf-8")
@@ -118,6 +120,15 @@ def test_remedies_of_the_data_are_tried() -> None:
         flag = {"--tensor-parallel-size": "--tp"}.get(flag, flag)
         data("--model", "Qwen/Qwen3-32B", "--gpu", "H100", flag, value)
     assert [r["change"] for r in found["remedies"]] != []
+
+
+def test_a_layout_that_does_not_divide_gets_one_that_does() -> None:
+    found = data("--model", "Qwen/Qwen3-30B-A3B-FP8", "--gpu", "L40S", "--tp", "4", code=1)
+    assert [p["reason"] for p in found["problems"]] == ["fit/groups-not-divisible"]
+    assert [r["change"] for r in found["remedies"]] == [
+        "--enable-expert-parallel",
+        "--tensor-parallel-size 2",
+    ]
 
 
 def test_the_target_load_may_be_what_bursts() -> None:
@@ -278,3 +289,28 @@ def test_a_model_that_the_log_names_and_nobody_knows_leaves_the_comparison_open(
     log = LOG.replace(b"Qwen/Qwen3-4B", b"someone/private-model")
     found = data("--from-log", "-", "--gpu", "H100", code=3, given=log)
     assert (found["estimate"], found["errors"]) == (None, [])
+
+
+def test_a_gguf_file_is_read_by_its_header(tmp_path: Path) -> None:
+    metadata = {
+        "general.architecture": "llama",
+        "general.name": "Small",
+        "general.file_type": 7,
+        "llama.block_count": 2,
+        "llama.embedding_length": 512,
+        "llama.feed_forward_length": 1024,
+        "llama.attention.head_count": 8,
+        "llama.attention.head_count_kv": 8,
+        "llama.context_length": 4096,
+        "tokenizer.ggml.tokens": ["a", "b", "c"],
+    }
+    layers = [
+        (f"blk.{i}.ffn_down.weight", (1024, 512), 8)  # Q8_0
+        for i in range(2)
+    ]
+    file = tmp_path / "small-Q8_0.gguf"
+    header = file_of(metadata, [("token_embd.weight", (512, 3), 0), *layers])
+    file.write_bytes(header + bytes(4 << 20))
+    found = data("--gguf", str(file), "--gpu", "8192", "--max-model-len", "4096")
+    assert (found["engine"], found["fits"]) == ("llama.cpp", True)
+    assert found["kvBytesPerToken"] == 2 * 2 * 8 * 64 * 2

@@ -333,6 +333,33 @@ def test_a_tainted_device_is_offered_with_a_toleration() -> None:
     ]
 
 
+def test_an_extended_resource_that_a_class_supplies_has_a_funnel_too() -> None:
+    given = [*make_devices.namespaces(), *make_devices.classes(), *make_devices.h100()]
+    (gpu_class,) = [o for o in given if o["metadata"]["name"] == "gpu.nvidia.com"]
+    gpu_class["spec"]["extendedResourceName"] = "nvidia.com/gpu"
+    asks = {"limits": {"nvidia.com/gpu": "9"}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "ml"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": asks}]},
+    }
+    report = evaluate(
+        list(read_documents(json.dumps(pod).encode(), "p.json")),
+        Cluster.of(map(decoded, given), known=make_devices.KINDS),
+        Policy.default(),
+        now=NOW,
+        source=Source("snapshot", "s"),
+    )
+    (verdict,) = report.workloads
+    assert verdict.placement == "never"
+    (found,) = [f for f in verdict.findings if f.reason == "placement/too-few-together"]
+    assert found.detail == (
+        "request container-0-request-0 needs 9: of 8 devices that match, 8 are together on one"
+        " node (h100-0)"
+    )
+
+
 def test_requests_that_exclude_each_other_are_said_to_collide() -> None:
     given = [*make_devices.classes(), *make_devices.dynamic_mig(gpus=1)]
     verdict = judged(spec(exactly(), exactly("mig.nvidia.com")), *given)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 
 import pytest
 
+from kubectl_gpuadmit.cli.main import main
 from kubectl_gpuadmit.devices import maturity
 from kubectl_gpuadmit.devices.gates import KUBERNETES, NVIDIA
 from kubectl_gpuadmit.devices.maturity import Entry, Ledger, Row, Versions, rows
@@ -217,3 +219,25 @@ def test_the_json_has_every_feature_and_names_empty_fields() -> None:
         "empty": ["expires", "reason", "testCluster", "versions.nvidiaDraDriver"],
         "conflicts": [],
     }
+
+
+def test_the_command_takes_the_versions_that_are_asked_about(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["policy", "ledger", "--kubernetes-version", "1.34", "--driver-version", "25.8.0"]
+    assert main([*words, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["versions"] == {
+        "kubernetes": {"release": "1.34", "assumed": False},
+        "nvidia-dra-driver": {"release": "0.2", "assumed": False},
+    }
+    stages = {
+        one["feature"]: one["stage"]
+        for one in document["features"]
+        if one["component"] == "nvidia-dra-driver"
+    }
+    assert (stages["MPSSupport"], stages["DynamicMIG"]) == ("alpha", None)
+    assert main(["policy", "ledger", "--driver-version", "24.1"]) == 2
+    assert (
+        "--driver-version: '24.1' is older than any DRA driver [usage]" in capsys.readouterr().err
+    )

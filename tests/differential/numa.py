@@ -97,14 +97,20 @@ def _by_numa(gate: Gate, held: Json) -> Any:
 
 
 def agrees(theirs: str, own: str) -> bool:
-    """Managers wrap what their policies say, and name any one of several options that are off."""
-    return own in theirs or any(
-        own.startswith(words) and words in theirs
-        for words in (
-            "[cpumanager] unable to reserve the required amount of CPUs",
-            "CPU Manager Policy Alpha-level Options not enabled, but option",
-        )
+    """Managers wrap what their policies say, and of several wrong options name any one."""
+    reserve = "[cpumanager] unable to reserve the required amount of CPUs"
+    return (
+        own in theirs
+        or (own.startswith(reserve) and reserve in theirs)
+        or (own.startswith(WRONG_OPTION) and any(words in theirs for words in WRONG_OPTION))
     )
+
+
+WRONG_OPTION = (
+    "CPU Manager Policy Alpha-level Options not enabled",
+    "unknown CPU Manager Policy option",
+    "bad value for option",
+)
 
 
 def gate_of(asked: Json) -> Gate:

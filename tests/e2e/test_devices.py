@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from examples import make_devices
 from kubectl_gpuadmit.cli.main import main
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices.inventory import Inventory
+from kubectl_gpuadmit.devices.model import DeviceId
+from kubectl_gpuadmit.kube.decode import decode_bulk
+from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.placement.place import place
 from tests.controlplane.bed import ControlPlane
 from tests.controlplane.client import ApiError, Json
 from tests.controlplane.kubelet import Kubelet
@@ -148,3 +156,34 @@ def test_somebody_elses_field_is_not_taken_over(
     finally:
         bed.client.patch(home, {"metadata": {"labels": {key: None}}})
         main(["isolate", HOME, "--remove", "--kubeconfig", str(bed.kubeconfig)])
+
+
+def test_the_scheduler_allocates_the_devices_that_were_foretold(bed: ControlPlane) -> None:
+    """Replica after replica: parts of GPUs that share counters, on the only machine with any."""
+    machine = [o for o in make_devices.dynamic_mig() if o["kind"] != "DeviceClass"]
+    load(bed, [*make_devices.classes(), *machine])
+    asking = template("part", deviceClassName="mig.nvidia.com")
+    bed.client.create(asking)
+    kinds = ("Node", "ResourceSlice", "DeviceClass", "ResourceClaimTemplate", "ResourceClaim")
+    objects = [o for kind in kinds for o in bed.client.list("v1" if kind == "Node" else V1, kind)]
+    raw = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode()
+    known = (*kinds, "Pod", "DeviceTaintRule", "PodDisruptionBudget")
+    cluster = Cluster.of(decode_bulk(raw, "live")[0], known)
+    stored = msgspec.convert(pod("p", "part"), Pod)
+    count = 4
+    foretold = place(cluster, stored, count, now=dt.datetime.now(dt.UTC))
+    assert len(foretold.places) == count
+    ours = [
+        [one.device for one in claim.allocation.devices]
+        for claim in Inventory.of(foretold.cluster).claims.values()
+        if claim.allocation is not None
+    ]
+    theirs = []
+    for number in range(count):
+        bed.client.create(pod(f"p-{number}", "part"))
+        assert bed.outcome(HOME, f"p-{number}").node == foretold.places[number]
+        for claim in bed.client.list(V1, "ResourceClaim", HOME):
+            if claim["metadata"]["ownerReferences"][0]["name"] == f"p-{number}":
+                results = claim["status"]["allocation"]["devices"]["results"]
+                theirs.append([DeviceId(r["driver"], r["pool"], r["device"]) for r in results])
+    assert theirs == ours

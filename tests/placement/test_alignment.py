@@ -364,6 +364,30 @@ def test_node_resource_topology_tells_policy_and_what_is_left_on_each_numa_node(
     assert verdict(manifest(2), node("inf-0"), nrt(), running("a", 4)).placement == "fits"
 
 
+def test_replicas_of_this_run_count_besides_what_the_object_counted() -> None:
+    text = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec:
+      containers:
+      - {name: main, image: i, resources: {limits: {nvidia.com/gpu: 1}}}
+      - {name: side, image: i, resources: {limits: {nvidia.com/gpu: 1}}}
+"""
+    pod_scope = nrt(
+        attributes=[NRT["attributes"][0], {"name": "topologyManagerScope", "value": "pod"}]
+    )
+    made = verdict(text, node("inf-0"), pod_scope, running("a", 1))
+    (finding,) = placement_findings(made)
+    assert (made.placement, len(made.places)) == ("waits", 2)
+    assert "nvidia.com/gpu 0 + 0" in finding.detail
+
+
 def test_the_older_spelling_of_a_policy_is_read_too() -> None:
     old = nrt(
         apiVersion="topology.node.k8s.io/v1alpha1",
@@ -426,6 +450,33 @@ def test_a_policy_without_numa_nodes_makes_a_pod_of_several_gpus_unknown() -> No
             "placement",
         ),
     )
+
+
+def test_a_kubelet_that_has_refused_pods_for_numa_is_suspected_of_doing_so_again() -> None:
+    failed = [
+        decoded(
+            {
+                "kind": "Pod",
+                "metadata": {"name": f"train-{n}", "namespace": "default"},
+                "spec": {"nodeName": "inf-0", "containers": [{"name": "c"}]},
+                "status": {"phase": "Failed", "reason": reason},
+            }
+        )
+        for n, reason in enumerate(["TopologyAffinityError", "Topology Affinity Error", "Evicted"])
+    ]
+    made = verdict(manifest(4), node("inf-0"), *failed)
+    assert made.placement == "unknown"
+    assert [(u.level, u.missing) for u in made.unknowns] == [
+        (
+            "warn",
+            "whether the kubelet of inf-0 (some topology policy, by 2 pods that it refused) refuses"
+            " it: its policy and its NUMA nodes",
+        )
+    ]
+    made = verdict(manifest(4), node("inf-0"), *failed, node("inf-1"))
+    assert (made.placement, [p.node for p in made.places]) == ("fits", ["inf-1"])
+    assert [u.level for u in made.unknowns] == ["audit"]
+    assert verdict(manifest(4), node("inf-0"), failed[2]).unknowns == ()
 
 
 def test_another_node_that_passes_makes_it_a_remark() -> None:

@@ -10,7 +10,7 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.dra import ResourceClaim
 from kubectl_gpuadmit.kube.objects import KubeObject, Pod
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.placement.place import Placed, place
+from kubectl_gpuadmit.placement.place import Placed, bound, place
 from tests.devices.build import (
     DRIVER,
     claim,
@@ -281,3 +281,48 @@ def test_what_the_claims_would_get_can_be_asked_for() -> None:
         "claim",
         [f"{DRIVER}/a/gpu-0", f"{DRIVER}/a/gpu-1"],
     )
+
+
+def test_what_is_kept_up_to_date_between_replicas_is_what_would_be_found_anew() -> None:
+    """Generated cases of the conformance family, with templates in place of claims."""
+    from random import Random
+
+    from tests.differential import dra_cases
+    from tests.placement.build import decoded
+
+    compared = 0
+    for number in range(120):
+        case = dra_cases.case(Random(f"replicas {number}"))
+        objects = [o for o in case["objects"] if not o["metadata"]["name"].startswith("claim")]
+        own = [o for o in case["objects"] if o["metadata"]["name"].startswith("claim")]
+        for one in own:
+            spec = {"spec": one["spec"]}
+            meta = {"name": one["metadata"]["name"], "namespace": "default"}
+            objects.append({"kind": "ResourceClaimTemplate", "metadata": meta, "spec": spec})
+        names = [one["metadata"]["name"] for one in own]
+        entries = [{"name": name, "resourceClaimTemplateName": name} for name in names]
+        spec = {**case["pod"]["spec"], "resourceClaims": entries}
+        asking = decoded(
+            {"kind": "Pod", "metadata": {"name": "asking", "namespace": "default"}, "spec": spec}
+        )
+        assert isinstance(asking, Pod)
+        cycle = Cycle(cluster(*map(decoded, objects)).fork(), asking)
+        for replica in range(4):
+            best = cycle.best()
+            anew = Cycle(cycle.cluster.fork(), asking)
+            assert cycle.verdicts() == anew.verdicts(), (number, replica)
+            assert best is None or best.name == getattr(anew.best(), "name", None)
+            if best is None:
+                break
+            compared += 1
+            cycle.assume(bound(asking, f"asking-{replica}", best.name))
+    assert compared > 60
+
+
+def test_a_pod_that_names_its_node_gets_no_devices_from_anybody() -> None:
+    answer = placed(two_nodes(claim()), with_claim(on="a"))
+    assert (answer.placement, answer.places) == ("unknown", ("a",))
+    assert [u.missing.partition(":")[0] for u in answer.unknowns] == ["devices of the pod's claims"]
+    (own,) = answer.cluster.every("ResourceClaim")
+    assert isinstance(own, ResourceClaim)
+    assert own.status.allocation is None

@@ -263,6 +263,12 @@ FITTED: tuple[tuple[str, float, str, _Times], ...] = (
 """Constant, bytes of its unit, unit, and how often a row pays it; None: not at all."""
 
 
+def unjudged(found: list[Judged]) -> list[str]:
+    """Constants that fewer than two rows pay: they rest on their causes, and have wide ranges."""
+    judged_names = {item.name for item in left_out(found)}
+    return sorted(set(constants.ALL) - judged_names)
+
+
 def left_out(found: list[Judged]) -> list[LeftOut]:
     """Each constant judged by rows that did not inform it.
 
@@ -342,3 +348,4 @@ def report() -> Iterable[str]:
             f"  {item.name:18} {item.likely:>7.2f} {item.unit:6} {item.implied:>7.2f} "
             f"{item.unit:6} {item.rows:>5} {item.error:>7.2%} {item.error_left_out:>9.2%}"
         )
+    yield f"  not judged here, for want of rows: {', '.join(unjudged(found))}"

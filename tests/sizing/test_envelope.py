@@ -394,6 +394,22 @@ def test_reasons_are_catalogued() -> None:
     assert said <= set(REASONS)
 
 
+@pytest.mark.parametrize("engine", ["sglang", "tensorrt-llm"])
+def test_engines_that_start_with_the_cache_there_is_are_warned_of(engine: str) -> None:
+    found = ask("meta-llama/Llama-3.1-8B", L4, engine=engine, version="", max_num_seqs=64)
+    assert found.fits == "fits"
+    assert "kv-below-context" in [w.reason for w in found.warnings]
+    wanted = ask(
+        "meta-llama/Llama-3.1-8B",
+        L4,
+        engine=engine,
+        version="",
+        max_num_seqs=64,
+        want=Want(context=131072),
+    )
+    assert reasons(wanted) == ["kv-below-load"]
+
+
 def test_sglang_sets_aside_by_the_size_of_the_gpu() -> None:
     found = ask(
         "meta-llama/Llama-3.1-8B",

@@ -149,6 +149,8 @@ PAIRS = from_rows(
         (from_rows(["X PHB", "PHB X"]), [Island((n,), "all-to-all", 0) for n in (0, 1)]),
         (from_rows(["X"]), [Island((0,), "all-to-all", 0)]),
         (from_rows(["X ?", "? X"]), None),
+        (from_rows(["X NV4 NV4", "NV4 X ?", "NV4 ? X"]), [Island((0, 1, 2), "unknown", 4)]),
+        (from_rows(["X NV4 ?", "NV4 X SYS", "? SYS X"]), None),
         (NodeMap("n", "labels", count=8), None),
     ],
 )  # fmt: skip

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from kubectl_gpuadmit.errors import BadMatrix
+from kubectl_gpuadmit.topology.islands import islands
 from kubectl_gpuadmit.topology.model import NodeMap
 from kubectl_gpuadmit.topology.smi import Reading, read_smi
 from tests.corpus import Item, items, needs_corpus
@@ -24,29 +25,23 @@ def pairs(found: NodeMap) -> str:
 
 
 def domains(found: NodeMap) -> str:
-    joined: dict[int, set[int]] = {gpu.index: {gpu.index} for gpu in found.gpus}
-    for link in found.links or ():
-        if link.lanes and joined[link.a] is not joined[link.b]:
-            both = joined[link.a] | joined[link.b]
-            for index in both:
-                joined[index] = both
+    joined = islands(found)
+    if joined is None:  # GPUs without a known link to the rest: a row that was cut off
+        assert not any(link.lanes for link in found.links or ())
+        return "none"
     told = []
-    for group in sorted({frozenset(group) for group in joined.values()}, key=min):
-        if len(group) < 2:
-            continue
-        inside = [link for link in found.links or () if {link.a, link.b} <= group]
+    for island in joined:
+        members = "{" + ",".join(map(str, island.gpus)) + "}"
+        inside = [link for link in found.links or () if {link.a, link.b} <= set(island.gpus)]
         nv = sum(1 for link in inside if link.lanes)
-        wanted = len(group) * (len(group) - 1) // 2
-        members = "{" + ",".join(map(str, sorted(group))) + "}"
-        if nv == wanted:
-            told.append(f"{members} all-to-all")
-        elif len(inside) < wanted:
-            told.append(
-                f"{members} all known pairs NVLink ({nv} of {wanted} pairs in the text, "
-                "rest unknown)"
-            )
-        else:
-            told.append(f"{members} partial mesh {nv}/{wanted} pairs")
+        wanted = len(island.gpus) * (len(island.gpus) - 1) // 2
+        words = {
+            "all-to-all": "all-to-all",
+            "partial": f"partial mesh {nv}/{wanted} pairs",
+            "unknown": f"all known pairs NVLink ({nv} of {wanted} pairs in the text, rest unknown)",
+        }
+        if len(island.gpus) > 1:
+            told.append(f"{members} {words[island.mesh]}")
     return "; ".join(told) or "none"
 
 

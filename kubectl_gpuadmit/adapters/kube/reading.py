@@ -25,7 +25,7 @@ from kubectl_gpuadmit.errors import BadManifest, Unanswerable
 from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.narrowed import Absence
-from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, KUBELETS, Need
+from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, KUBELETS, Need, parameters
 from kubectl_gpuadmit.verdict import Ref
 
 _PLACEMENT = {
@@ -98,7 +98,13 @@ def read_cluster(
     enabled = gc.isenabled()
     gc.disable()  # as for snapshots: fresh objects in great number, none of them garbage
     try:
-        for part in listing.in_parallel(lambda need: _read(connection, need, namespaces), needs):
+
+        def read(need: Need) -> _Part:
+            return _read(connection, need, namespaces)
+
+        first = listing.in_parallel(read, needs)
+        listed = [one for part in first for one in part.objects]
+        for part in (*first, *listing.in_parallel(read, parameters(listed, namespaces))):
             objects += part.objects
             if part.refused is None:
                 known.add(part.need.kind)

@@ -67,15 +67,6 @@ def bound(kind: str, request: Request, cluster: Cluster) -> Iterator[Bound]:
                 yield Bound(policy.name, name, spec, rules, sure and certain)
 
 
-def present(cluster: Cluster) -> bool:
-    """Whether the cluster has any policy at all."""
-    return any(
-        True
-        for kind in ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
-        for _ in cluster.every(kind)
-    )
-
-
 def _sorted(cluster: Cluster, kind: str) -> list[Generic]:
     found = (obj for obj in cluster.every(kind) if isinstance(obj, Generic))
     return sorted(found, key=lambda obj: obj.name)

@@ -42,11 +42,6 @@ class Policies(Struct):
     unknowns: list[Unknown]
 
 
-def present(cluster: Cluster) -> bool:
-    """Whether there is anything to ask."""
-    return bound.present(cluster)
-
-
 def pod_mutations(group: PodGroup, pod: Pod, cluster: Cluster, *, kubernetes: str) -> Policies:
     """What MutatingAdmissionPolicies change. ``pod`` is the group's after the built-in plugins."""
     raw = request.new_pod(group.template, group.pod, pod, cluster)

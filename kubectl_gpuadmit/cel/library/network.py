@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import Any
-from urllib.parse import unquote_plus
 
 from kubectl_gpuadmit.cel.functions import Overload, declare
 from kubectl_gpuadmit.cel.values import Fail, Opaque, Unsure, go_quoted
@@ -229,12 +228,22 @@ def _host(url: Opaque) -> str:
     return f"{parts['host']}{parts['colon']}{parts['port']}"
 
 
+def _unquoted(text: str) -> str:
+    """``+`` and ``%20`` are spaces."""
+    octets = re.sub(
+        rb"%([0-9A-Fa-f]{2})",
+        lambda code: bytes([int(code[1], 16)]),
+        text.replace("+", " ").encode(),
+    )
+    return octets.decode("utf-8", "replace")
+
+
 def _query(url: Opaque) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for pair in url.value.parts["query"].split("&"):
         if pair:
             key, _, value = pair.partition("=")
-            found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+            found.setdefault(_unquoted(key), []).append(_unquoted(value))
     return found
 
 

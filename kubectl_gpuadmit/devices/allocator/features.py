@@ -32,6 +32,9 @@ class Features(Struct, frozen=True):
     """Since 1.35: before, a request for a number of devices could take them from such a pool."""
     skips_invalid_pools: bool = True
     """Since 1.35: before, a search that came to such a pool ended the attempt with an error."""
+    leaves_counter_slices_out: bool = True
+    """Since 1.35 slices with shared counters are left out where partitions are off; before, they
+    counted for their pool's completeness."""
     distinct_among_all: bool = True
     """Since 1.37: before, of several devices of one request only the last one counted for the next
     (distinctAttribute)."""
@@ -60,6 +63,7 @@ def of(kubernetes: str = LATEST) -> Features:
         extended_resources=beta,
         skips_incomplete_pools=release >= (1, 35),
         skips_invalid_pools=release >= (1, 35),
+        leaves_counter_slices_out=release >= (1, 35),
         distinct_among_all=release >= (1, 37),
         explains_keys=beta,
         names_subrequests=beta,

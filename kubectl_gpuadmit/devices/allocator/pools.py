@@ -211,7 +211,8 @@ def _ignored(slice: Slice, features: Features) -> bool:
     if _has_groups(slice):
         return True
     return not features.partitionable_devices and (
-        slice.raw.spec.perDeviceNodeSelection is not None or bool(slice.counter_sets)
+        slice.raw.spec.perDeviceNodeSelection is not None
+        or (bool(slice.counter_sets) and features.leaves_counter_slices_out)
     )
 
 

@@ -158,7 +158,7 @@ class DynamicResources:
         if self.rejections:
             return ()
         found = list(self._found.unknowns)
-        if self._to_allocate() or self._supplied:
+        if self.to_allocate or self._supplied:
             for kind, plural in (
                 ("ResourceSlice", "resourceslices"),
                 ("DeviceClass", "deviceclasses"),
@@ -186,12 +186,15 @@ class DynamicResources:
         found += [_unknown(text) for text in dict.fromkeys(self._unsure.values())]
         return tuple(found)
 
-    @property
-    def waiting(self) -> tuple[Claim, ...]:
-        """The pod's claims that have no devices yet, without the one for extended resources."""
-        return self._to_allocate()
+    def asks(self, info: NodeInfo | None) -> tuple[Claim, ...]:
+        """The pod's claims that have no devices yet, and the one that stands for the extended
+        resources which a node would have to serve by devices."""
+        own = self._extended(info) if info is not None and self._supplied else None
+        return (*self.to_allocate, *((own,) if isinstance(own, Claim) else ()))
 
-    def _to_allocate(self) -> tuple[Claim, ...]:
+    @property
+    def to_allocate(self) -> tuple[Claim, ...]:
+        """The pod's claims that have no devices yet."""
         return tuple(claim for claim in self._claims if claim.allocation is None)
 
     # -- node by node ------------------------------------------------------------------------
@@ -206,7 +209,7 @@ class DynamicResources:
         return found
 
     def _judged(self, info: NodeInfo) -> tuple[Shortfall, ...]:
-        claims = list(self._to_allocate())
+        claims = list(self.to_allocate)
         if self._supplied:
             own = self._extended(info)
             if isinstance(own, Shortfall):
@@ -269,7 +272,7 @@ class DynamicResources:
 
         Those of the pod itself are not among them.
         """
-        claims = list(self._to_allocate())
+        claims = list(self.to_allocate)
         if self._supplied:
             own = self._extended(info)
             if isinstance(own, Shortfall):
@@ -419,6 +422,8 @@ class DynamicResources:
 
         The claims are written to the cluster, so that whoever comes next sees them.
         """
+        if self._pod.spec.nodeName:
+            return  # no scheduler has tried the pod, so nobody has allocated anything
         self.judge(info)
         given = self._allocations.get(info.name, ())
         made = pod_claims.of(self._cluster, pod).created

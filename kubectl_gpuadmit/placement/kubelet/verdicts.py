@@ -15,15 +15,19 @@ from msgspec import Struct
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.resource_names import is_extended
+from kubectl_gpuadmit.placement.alignment import refusals
 from kubectl_gpuadmit.placement.kubelet import asks, facts
 from kubectl_gpuadmit.placement.kubelet.asks import PodAsk
 from kubectl_gpuadmit.placement.kubelet.facts import CPUS, STRICT, Facts, Missing
+from kubectl_gpuadmit.placement.kubelet.from_map import from_map
+from kubectl_gpuadmit.placement.kubelet.from_zones import from_zones
 from kubectl_gpuadmit.placement.kubelet.gate import Gate, Outcome
 from kubectl_gpuadmit.placement.kubelet.hints import TooMany
 from kubectl_gpuadmit.placement.kubelet.settings import Refused
 from kubectl_gpuadmit.topology import kubelets, resource_topology
 from kubectl_gpuadmit.topology.kubelets import Told
 from kubectl_gpuadmit.topology.model import Kubelet, NodeMap
+from kubectl_gpuadmit.topology.resource_topology import NodeZones
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.policy import Policy, PoolKubelet
@@ -81,6 +85,19 @@ class Kubelets:
                 own = _declared(f"policy pool {name}", pool.kubelet)
         return own, found
 
+    def suspected(self, info: NodeInfo) -> Judged:
+        """Of a kubelet that nobody speaks for: whether it has refused pods for NUMA before."""
+        count = refusals(self._cluster).get(info.name, 0)
+        if not count:
+            return SILENT
+        by = "1 pod that it refused" if count == 1 else f"{count} pods that it refused"
+        return Judged(
+            "unsure",
+            by,
+            "some topology policy",
+            missing=Missing("its policy and its NUMA nodes", _HINT),
+        )
+
     def facts(self, info: NodeInfo) -> tuple[Told | None, Facts | Missing | None]:
         """Facts for the node's gate; None for a kubelet whose policy refuses nothing."""
         told, found = self.told(info)
@@ -90,7 +107,24 @@ class Kubelets:
             zones = resource_topology.of_node(self._cluster, info.name)
         except resource_topology.UnreadableZones:
             zones = None
-        return told, facts.of_node(self._cluster, info, told, found, zones)
+        return told, self._observed(info, told, found, zones)
+
+    def _observed(
+        self, info: NodeInfo, told: Told, found: NodeMap | None, zones: NodeZones | None
+    ) -> Facts | Missing:
+        """From the node's map if it names the NUMA node of every GPU, else from its zones."""
+        try:
+            if found is not None and found.gpus and all(g.numa is not None for g in found.gpus):
+                return from_map(self._cluster, info, told, found)
+            if zones is not None and zones.zones:
+                return from_zones(info, told, zones)
+        except Refused as refused:
+            return Missing(f"{told.source}: no kubelet starts so: {refused}")
+        except ValueError as problem:
+            return Missing(f"{told.source}: {problem}")
+        which = "of some GPUs" if found is not None and found.gpus else "of its GPUs"
+        hint = "run kubectl gpu-admit agent there, or NFD's topology updater"
+        return Missing(f"the NUMA node {which}", hint)
 
 
 def node_map(cluster: Cluster, node: str, now: dt.datetime) -> NodeMap | None:
@@ -137,7 +171,7 @@ class PodGates:
             return before
         told, found = self._owner.facts(info)
         if told is None:
-            judged = SILENT
+            judged = self._owner.suspected(info)
         elif found is None:
             judged = PASSES
         elif isinstance(found, Missing):
