@@ -26,6 +26,7 @@ from typing import Any
 from kubectl_gpuadmit.devices.isolation import CLAIM_REF, RESOLVED
 from kubectl_gpuadmit.kube.quota_keys import CLAIMS_PER_CLASS
 from kubectl_gpuadmit.kube.workloads.model import DRAWN
+from kubectl_gpuadmit.snapshots import public
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _WORDS_KEPT = (
@@ -283,6 +284,10 @@ class _Walk:
                 return self._quota(value)
             case "deviceClassName", str():
                 return self._class(value)
+            case "image" | "modelName", str() if public.is_public_image(value) or public.is_public(
+                value
+            ):
+                return value
             case "opaque", dict():
                 return self._opaque(value)
             case "resources", dict() if "claims" in value:
@@ -375,21 +380,31 @@ class _Walk:
         if key == RESOLVED and isinstance(value, str):
             return re.sub(r':\s*"([^"\\]*)"', lambda m: f':"{self._rename(m[1])}"', value)
         named = isinstance(value, str) and key.endswith(NAMING_ANNOTATIONS)
+        named = named and not public.is_public(str(value))
         return self._rename(value) if named and not self._keep.label(key) else value
 
     def _env(self, one: Any) -> Any:
         if not isinstance(one, dict) or "VISIBLE_DEVICES" in str(one.get("name")):
             return one
-        return {k: v if k == "name" else self._value(v, k, "") for k, v in one.items()}
+        return {
+            k: v if k == "name" or public.is_public(str(v)) else self._value(v, k, "")
+            for k, v in one.items()
+        }
 
     def _argument(self, one: Any) -> Any:
-        """``--flag=value``: the flag is the program's own word."""
-        if not isinstance(one, str) or re.fullmatch(r"--?[A-Za-z][A-Za-z0-9_-]*", one):
-            return one
-        flag, equals, value = one.partition("=")
+        """``--flag=value``: the flag is the program's own word, and so are an engine's program and
+        a public model. A script is looked at word by word."""
+        if not isinstance(one, str):
+            return self._rename(one)
+        return re.sub(r"\S+", lambda found: self._word(found[0]), one)
+
+    def _word(self, word: str) -> str:
+        if re.fullmatch(r"--?[A-Za-z][A-Za-z0-9_-]*", word) or public.is_public(word):
+            return word
+        flag, equals, value = word.partition("=")
         if equals and flag.startswith("-"):
-            return f"{flag}={self._rename(value)}"
-        return self._rename(one)
+            return f"{flag}={value if public.is_public(value) else self._rename(value)}"
+        return self._rename(word)
 
 
 def _flat(value: dict[str, Any]) -> bool:
