@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping
 
+from msgspec import structs
+
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube.pods import amounts
@@ -29,7 +31,8 @@ def node_view(
 ) -> NodeView:
     """``found`` is the node's map from the best source; ``claimed`` of ``holding.claimed_on``."""
     held = holding(cluster, info, found, policy, claimed)
-    grouped = members(found)
+    sound = without_lost(found)
+    grouped = members(sound)
     number = {index: i for i, one in enumerate(grouped or ()) for index in one}
     total = max(len(found.gpus), found.count)
     sharing = _sharing(info, found)
@@ -49,12 +52,25 @@ def node_view(
         unhealthy=unhealthy if views else _missing(info),
         gpus=views,
         islands=grouped,
-        clean=_clean(found, views, sharing),
+        clean=_clean(sound, views, sharing),
         loose=tuple(held.loose),
         sharing=sharing,
         cordoned=info.unschedulable,
         age_seconds=age_seconds(found, now),
     )
+
+
+def without_lost(found: NodeMap) -> NodeMap:
+    """The map without GPUs that the driver does not see any more: what joined them is not known,
+    and need not be to tell what joins the others."""
+    lost = {gpu.index for gpu in found.gpus if gpu.health.lost}
+    if not lost:
+        return found
+    gpus = tuple(gpu for gpu in found.gpus if gpu.index not in lost)
+    links = found.links
+    if links is not None:
+        links = tuple(one for one in links if one.a not in lost and one.b not in lost)
+    return structs.replace(found, gpus=gpus, links=links, count=len(gpus))
 
 
 def members(found: NodeMap) -> tuple[tuple[int, ...], ...] | None:

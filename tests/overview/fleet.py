@@ -49,6 +49,8 @@ def map_of(
 
     def cell(a: int, b: int) -> str:
         dead = max(len(broken.get(a, ())), len(broken.get(b, ())))
+        if a != b and (a in lost or b in lost):
+            return "?"
         return "X" if a == b else f"NV{lanes - dead}"
 
     gpus = [

@@ -203,6 +203,7 @@ def test_what_changed_between_two_overviews() -> None:
     assert told == [
         ("inf-0", None, "clean placements", "1:4 2:2 4:0 8:0", "1:3 2:1 4:0 8:0", True),
         ("inf-0", 2, "holder", "free", "b/late-0", None),
+        ("trn-0", None, "islands", "8", "7", None),
         ("trn-0", None, "clean placements", "1:8 2:4 4:2 8:1", "1:7 2:3 4:1 8:0", True),
         ("trn-0", 3, "holder", "free", "unhealthy", True),
     ]

@@ -28,12 +28,13 @@ from kubectl_gpuadmit.policy import (
     WorkloadClass,
 )
 from kubectl_gpuadmit.policy.load import load_policy, read_policy
-from kubectl_gpuadmit.sizing import registry
-from kubectl_gpuadmit.sizing.recognise import Naming
+from kubectl_gpuadmit.sizing.recognise import ANNOTATIONS, Naming
+from kubectl_gpuadmit.sizing.registry import Entry as Model
 from kubectl_gpuadmit.sizing.registry import Models
 from tests.policy import texts
 
 assert rules.__all__
+LLAMA = "meta-llama/Llama-3.3-70B-Instruct"
 HEAD = "apiVersion: gpu-admit.io/v1\nkind: AdmissionPolicy\n"
 
 
@@ -133,26 +134,26 @@ def test_the_documented_policy_is_read_in_every_part() -> None:
                 runtimeClasses=("nvidia",),
             ),
         ),
-        gpu_patterns=("nvidia.com/gpu", "nvidia.com/mig-*"),
-        ttl_annotations=("gpu-admit.io/ttl",),
-        admission_plugins=frozenset({"ExtendedResourceToleration"}),
         models=Models(
             naming=Naming(
-                ("ai.example.com/model", "gpu-admit.io/model", "svr.sivaro.io/model"),
-                ("ai.gke.io/model",),
-                {"registry.example.com/llama-server:70b-*": "meta-llama/Llama-3.3-70B-Instruct"},
+                annotations=("ai.example.com/model", *ANNOTATIONS),
+                labels=("ai.gke.io/model",),
+                images={"registry.example.com/llama-server:70b-*": LLAMA},
             ),
             entries=(
-                registry.Entry(
+                Model(
                     name="acme/support-32b",
                     source="the policy",
                     also=("support",),
                     like="Qwen/Qwen3-32B",
                 ),
-                registry.Entry(name="acme/ranker", source="the policy", memory_gib=6.0),
+                Model(name="acme/ranker", source="the policy", memory_gib=6.0),
             ),
             mlflow="http://mlflow.example.com:5000",
         ),
+        gpu_patterns=("nvidia.com/gpu", "nvidia.com/mig-*"),
+        ttl_annotations=("gpu-admit.io/ttl",),
+        admission_plugins=frozenset({"ExtendedResourceToleration"}),
     )
 
 
