@@ -108,7 +108,7 @@ def _float(one: Quantity) -> float:
 def _normalised(text: str) -> str:
     parts = text.removeprefix("v").split(".", 2)
     for place, part in enumerate(parts):
-        if len(part) > 1:
+        if len(part.encode()) > 1:
             stripped = part.lstrip("0")
             if not stripped or stripped[0] not in "0123456789":
                 stripped = "0" + stripped
