@@ -24,6 +24,7 @@ from kubectl_gpuadmit.verdict import (
     PodPlace,
     Ref,
     Report,
+    ServedModel,
     Unknown,
     Verdict,
 )
@@ -71,6 +72,24 @@ def test_a_deployment_that_fits_is_told_with_all_its_pods_and_nodes() -> None:
                     PodPlace("web-2", "", "n0"),
                 ),
                 groups=(Group("", 3, {GPU: 2}),),
+                models=(
+                    ServedModel(
+                        role="",
+                        container="",
+                        engine="",
+                        version="",
+                        model="",
+                        recognisedFrom="",
+                        arguments=(),
+                        source="",
+                        gpus=0,
+                        running="unknown",
+                        missing=(
+                            "container main starts what its image starts: no serving engine"
+                            " known here",
+                        ),
+                    ),
+                ),
             ),
         ),
         policy=QUIET.name,
