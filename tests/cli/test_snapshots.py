@@ -29,7 +29,7 @@ def test_a_snapshot_stands_in_for_what_it_was_made_from(
     file = str(tmp_path / name)
     code, out, err = call(capsys, "snapshot", "--snapshot", CLUSTER, "-o", file)
     assert (code, out) == (0, "")
-    assert err.startswith(f"{file}: 136 objects of 18 kinds, ")
+    assert err.startswith(f"{file}: 142 objects of 19 kinds, ")
     question = ("explain", "-f", FITS, "--policy", POLICY, "-o", "json", "--snapshot")
     first, second = (json.loads(call(capsys, *question, source)[1]) for source in (CLUSTER, file))
     assert second["workloads"] == first["workloads"]
@@ -75,7 +75,7 @@ def test_a_snapshot_goes_to_stdout_too(capsys: pytest.CaptureFixture[str]) -> No
     code, out, err = call(capsys, "snapshot", "--snapshot", CLUSTER, "-o", "-", "--redact")
     assert (code, err) == (0, "")
     assert "llama" not in out
-    assert len(json.loads(out)["items"]) == 136
+    assert len(json.loads(out)["items"]) == 142
 
 
 def test_what_contradicts_itself_is_refused(
