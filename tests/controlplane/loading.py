@@ -86,6 +86,18 @@ def load(bed: ControlPlane, documents: Iterable[Json], *, connections: int = 6) 
     return left
 
 
+def define(bed: ControlPlane, file: Path) -> None:
+    """Creates the CustomResourceDefinition of a file, and waits until its kind is served."""
+    import yaml
+
+    definition = yaml.safe_load(file.read_text("utf-8"))
+    bed.client.create(definition)
+    spec = definition["spec"]
+    version = f"{spec['group']}/{spec['versions'][0]['name']}"
+    one = {"apiVersion": version, "kind": spec["names"]["kind"]}
+    bed.wait(lambda: _has(bed.client, one), what=f"the kind {spec['names']['kind']}")
+
+
 def _bound(document: Json) -> bool:
     """Pods that hold a node come before those that the scheduler is to place."""
     return document["kind"] == "Pod" and bool(document["spec"].get("nodeName"))

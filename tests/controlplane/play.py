@@ -11,9 +11,15 @@ from pathlib import Path
 from tests.controlplane import binaries
 from tests.controlplane.bed import ControlPlane
 from tests.controlplane.kubelet import Kubelet
-from tests.controlplane.loading import load, read
+from tests.controlplane.loading import define, load, read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+DEPLOY = EXAMPLES.parent / "deploy"
+DEFINITIONS = (
+    DEPLOY / "agent" / "crd.yaml",
+    DEPLOY / "crds" / "inferencedeployments.svr.sivaro.io.yaml",
+)
+"""Kinds of our own that the examples have objects of."""
 
 TEXT = """
 A cluster of {nodes} nodes and {pods} pods; what is bound runs, what is deleted goes at once.
@@ -51,6 +57,8 @@ def main() -> int:
         print(f"error: {problem}", file=sys.stderr)
         return 3
     with bed, Kubelet(bed.server):
+        for definition in DEFINITIONS:
+            define(bed, definition)
         load(bed, read(chosen.cluster))
         print(
             TEXT.format(

@@ -181,13 +181,17 @@ def test_who_may_not_patch_is_told_which_right_is_missing_and_nothing_is_changed
     }
     bed.client.create({**role, "rules": rules})
     bed.client.create(binding)
-    bed.wait(
-        lambda: explain(bed, tmp_path, capsys, "infdep/guarded", kubeconfig=kubeconfig)[0] == 0,
-        what="the right to read",
-    )
-    code, _, err = explain(
-        bed, tmp_path, capsys, "infdep/guarded", "--apply-mutations", kubeconfig=kubeconfig
-    )
+    try:
+        bed.wait(
+            lambda: explain(bed, tmp_path, capsys, "infdep/guarded", kubeconfig=kubeconfig)[0] == 0,
+            what="the right to read",
+        )
+        code, _, err = explain(
+            bed, tmp_path, capsys, "infdep/guarded", "--apply-mutations", kubeconfig=kubeconfig
+        )
+    finally:
+        bed.client.delete(binding)
+        bed.client.delete({**role, "rules": rules})
     assert code == 3
     assert 'user "stranger" may not patch inferencedeployments.svr.sivaro.io' in err
     assert "verbs: [patch]" in err
