@@ -75,7 +75,7 @@ def test_kubectl_completes_the_plugin(clone: Path) -> None:
     [
         (["ch"], ["check"], ":4"),
         (["s"], ["snapshot"], ":4"),
-        (["policy", ""], ["lint", "init", "schema", "ledger", "vap"], ":4"),
+        (["policy", ""], ["lint", "init", "schema", "vap", "ledger"], ":4"),
         (["explain", "-o", ""], ["table", "json", "yaml", "sarif", "junit", "markdown"], ":4"),
         (["explain", "--no"], ["--nodes", "--now", "--no-remedies"], ":4"),
         (["explain", "--rule", "quota/"], ["quota/dead-key", "quota/unused-key"], ":4"),
