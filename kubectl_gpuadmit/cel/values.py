@@ -198,6 +198,14 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and value.__class__ is not bool
 
 
+def _met(one: Any, other: Any) -> tuple[Any, Any]:
+    """Two numbers as they are compared: beside a double an integer counts as the nearest double
+    (cel-go common/types/compare.go), so that 2**63 - 1 equals double(2**63)."""
+    if (one.__class__ is float) != (other.__class__ is float):
+        return float(one), float(other)
+    return one, other
+
+
 def equals(one: Any, other: Any) -> bool:
     """``==``. Raises Fail where cel-go has no answer, Unsure where a part is not known."""
     if one is None or other is None:
@@ -212,7 +220,10 @@ def equals(one: Any, other: Any) -> bool:
     if isinstance(one, int | float):
         if other.__class__ is Unknown:
             raise Unsure(other.what)
-        return is_number(other) and bool(one == other)
+        if not is_number(other):
+            return False
+        one, other = _met(one, other)
+        return bool(one == other)
     return _equal_others(one, other)
 
 
@@ -283,6 +294,7 @@ def compare(one: Any, other: Any) -> int:
             raise Fail("no such overload")
         if math.isnan(other):
             raise Fail("NaN values cannot be ordered")
+        one, other = _met(one, other)
         return int(one > other) - int(one < other)
     if kind is not second or kind not in _ORDERED:
         raise Fail("no such overload")

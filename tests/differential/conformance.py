@@ -57,6 +57,8 @@ class Outcome:
     def __init__(self, family: str, seed: str) -> None:
         self.family, self.seed = family, seed
         self.cases = self.unknown = 0
+        self.worded = 0
+        """Cases in which both sides fail, with other texts."""
         self.welcome = 0.0
         self.disagreements: list[tuple[str, Json, list[str]]] = []
         self.heard = messages.Heard(family)
@@ -115,6 +117,8 @@ def run(referee: Referee, family: str, cases: int, seed: str, *, stop_after: int
             found = judged(family, case, answer)
             if found == ["unknown"]:
                 outcome.unknown += 1
+            elif found and all(one.startswith(compare.WORDS) for one in found):
+                outcome.worded += 1
             elif found:
                 outcome.disagreements.append((f"{seed} {number}", case, found))
             outcome.welcome += compare.WELCOME[family](answer)
@@ -174,6 +178,8 @@ def report(referee: Referee, outcome: Outcome, *, most: int, store: bool) -> Non
             (REGRESSIONS / name).write_text(text, encoding="utf-8")
     for pattern in outcome.heard.missing:
         print(f"never occurred: {pattern}", file=sys.stderr)
+    if outcome.worded:
+        print(f"{outcome.worded} cases fail on both sides, in other words", file=sys.stderr)
     share = 100 * outcome.welcome / max(1, outcome.cases)
     print(
         f"{share:.0f} % of the cases are feasible, admitted or solved by preemption",

@@ -70,6 +70,7 @@ def test_our_answer_is_kubernetes_own(
         for origin, case, found in outcome.disagreements[:3]
     ]
     assert not outcome.disagreements, outcome.line() + "\n---\n" + "\n---\n".join(shown)
+    assert outcome.worded <= 0.002 * outcome.cases + 2, "other words: " + outcome.line()
     assert outcome.unknown <= 0.02 * outcome.cases, "too many unknowns: " + outcome.line()
     assert outcome.welcome >= LEAST_WELCOME[family] * outcome.cases, (
         "the generator is not steered any more"
