@@ -216,9 +216,9 @@ def said(answer: Any) -> Iterator[str]:
         for key, value in answer.items():
             if key in _SILENT:
                 continue
-            if key not in _SPEAKS:
-                yield from said(value)
-            elif isinstance(value, str):
+            if key in _SPEAKS and isinstance(value, str):
                 yield value
-            elif value:
+            elif key in _SPEAKS and isinstance(value, list):
                 yield from (one for one in value if isinstance(one, str))
+            else:
+                yield from said(value)
