@@ -42,6 +42,9 @@ sizing-report: $(VENV)/.dev    ## sizes beside what engines measured, row by row
 docs: $(VENV)/.dev             ## write the generated pages anew
 	$(BIN)/python -m docs.generate
 
+test-mlflow: $(VENV)/.dev $(VENV)-mlflow/.server ## the model registry, against a real MLflow server
+	GPU_ADMIT_REQUIRE_MLFLOW=1 $(BIN)/python -m pytest tests/mlflow
+
 $(VENV)-mlflow/.server: requirements-mlflow.lock
 	$(PYTHON) -m venv $(VENV)-mlflow
 	$(VENV)-mlflow/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-mlflow.lock

@@ -207,6 +207,8 @@ class StaticMemory:
                     _Block(nodes, size, name) for name, size in own.items() if size > 0
                 ]
                 for name, size in own.items():
+                    if container.kind == "sidecar" and name not in wanted:
+                        continue  # sidecars are taken off the pod's own amounts alone
                     # unsigned in the kubelet: what the pod's own amounts do not name ends huge
                     pool[name] = (pool.get(name, 0) - size) % (1 << 64)
         shared = [_Block(nodes, size, name) for name, size in pool.items() if size > 0]
