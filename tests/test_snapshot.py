@@ -218,7 +218,7 @@ def test_a_path_that_is_not_there_or_not_to_be_read(tmp_path: Path) -> None:
             "no-such-path",
             "no such file or directory",
             str(missing),
-            hint="check --snapshot",
+            hint="check the path of the snapshot",
         ),
         Said("BadSnapshot", "unreadable", "cannot be read: File name too long", str(long)),
     ]

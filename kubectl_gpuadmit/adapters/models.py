@@ -27,6 +27,7 @@ _CONFIG = "config.json"
 _INDEX = "model.safetensors.index.json"
 _SINGLE = "model.safetensors"
 _MODELOPT = "hf_quant_config.json"
+KINDS = "a catalogue in YAML, a folder with config.json, or a .gguf file"
 
 
 def read_models(path: str) -> tuple[Entry, ...]:
@@ -42,7 +43,7 @@ def read_models(path: str) -> tuple[Entry, ...]:
             "no-models",
             "holds no model that this program can read",
             file=path,
-            hint="a catalogue in YAML, a folder with config.json, or a .gguf file",
+            hint=KINDS,
         )
     return found
 
@@ -133,19 +134,31 @@ def _name(inside: Path) -> str:
     return inside.as_posix()
 
 
+def read_gguf_model(path: Path) -> Entry:
+    """The model of a GGUF file, whatever its name ends in; of a split one its first file is meant.
+    Raises BadInput."""
+    read = read_gguf(path)
+    number, parts = read.split
+    if number != 1:
+        raise BadInput(
+            "no-models",
+            f"is part {number} of {parts} of a model",
+            file=str(path),
+            hint="name the first part",
+        )
+    return Entry(
+        name=path.stem,
+        also=(read.name,) if read.name else (),
+        source=str(path),
+        architecture=read.architecture,
+        checkpoint=read.checkpoint if parts == 1 else _all_parts(path, parts),
+    )
+
+
 def _file(path: Path) -> Iterator[Entry]:
     if path.name.endswith(".gguf"):
-        read = read_gguf(path)
-        number, parts = read.split
-        if number == 1:
-            checkpoint = read.checkpoint if parts == 1 else _all_parts(path, parts)
-            yield Entry(
-                name=path.stem,
-                also=(read.name,) if read.name else (),
-                source=str(path),
-                architecture=read.architecture,
-                checkpoint=checkpoint,
-            )
+        if read_gguf(path).split[0] == 1:
+            yield read_gguf_model(path)
         return
     if path.name == _CONFIG:
         yield _folder(path.parent, path.resolve().parent.name)
@@ -165,6 +178,7 @@ def _all_parts(path: Path, parts: int) -> Checkpoint | None:
 def _catalogue(raw: bytes, file: str) -> Iterator[Entry]:
     for document in read_documents(raw, file):
         if isinstance(document, BadManifest):
+            document.hint = document.hint or KINDS
             raise document
         data: Any = document.data
         if isinstance(data, dict) and data.get("kind") == "ConfigMap":

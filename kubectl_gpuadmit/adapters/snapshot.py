@@ -167,7 +167,10 @@ def _files(path: Path) -> list[Path]:
         path.stat()
     except FileNotFoundError:
         raise BadSnapshot(
-            "no-such-path", "no such file or directory", file=str(path), hint="check --snapshot"
+            "no-such-path",
+            "no such file or directory",
+            file=str(path),
+            hint="check the path of the snapshot",
         ) from None
     except OSError as problem:
         said = f"cannot be read: {problem.strerror or type(problem).__name__}"

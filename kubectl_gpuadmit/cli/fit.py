@@ -244,9 +244,9 @@ def _model(named: dict[str, str]) -> tuple[Asked, Architecture, Checkpoint | Non
         name = folder.resolve().name or path
         return Asked(model=name, source=path, serving=Serving()), architecture, checkpoint
     if path := named["--gguf"]:
-        from kubectl_gpuadmit.adapters.models import read_models
+        from kubectl_gpuadmit.adapters.models import read_gguf_model
 
-        entry = read_models(path)[0]
+        entry = read_gguf_model(Path(path))
         if entry.architecture is None:
             raise BadInput("no-models", "says nothing of the model's architecture", file=path)
         asked = Asked(model=entry.name, source=path, serving=Serving())

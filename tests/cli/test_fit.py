@@ -314,3 +314,12 @@ def test_a_gguf_file_is_read_by_its_header(tmp_path: Path) -> None:
     found = data("--gguf", str(file), "--gpu", "8192", "--max-model-len", "4096")
     assert (found["engine"], found["fits"]) == ("llama.cpp", True)
     assert found["kvBytesPerToken"] == 2 * 2 * 8 * 64 * 2
+
+
+def test_what_is_no_gguf_file_is_said_so_whatever_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "weights.bin"
+    file.write_bytes(bytes(range(128, 228)))
+    done = call("--gguf", str(file), "--gpu", "L4")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is no GGUF file: it does not begin with GGUF" in done.stderr
+    assert "hint: " in done.stderr

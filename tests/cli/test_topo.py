@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -114,6 +116,22 @@ def test_the_way_of_a_pod_and_its_claims(capsys: pytest.CaptureFixture[str]) -> 
 def test_nothing_differs_from_itself(capsys: pytest.CaptureFixture[str]) -> None:
     found = as_data(capsys, "--diff", CLUSTER, "--snapshot", CLUSTER)
     assert (found["worse"], found["changes"], found["newAlerts"]) == (False, [], [])
+
+
+def test_watching_shows_it_again_and_again() -> None:
+    words = ["topo", "--snapshot", CLUSTER, "--watch", "--interval", "1"]
+    call = f"import sys; from kubectl_gpuadmit.cli.main import main; sys.exit(main({words!r}))"
+    seen = 0
+    with subprocess.Popen(
+        [sys.executable, "-c", call], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as watching:
+        assert watching.stdout is not None
+        for line in watching.stdout:
+            seen += line.startswith("POOL")
+            if seen == 2:
+                break
+        watching.kill()
+    assert seen == 2
 
 
 def test_the_page_is_written_whole(capsys: pytest.CaptureFixture[str]) -> None:

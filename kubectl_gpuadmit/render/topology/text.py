@@ -80,7 +80,10 @@ def _pools(page: Page, pools: Sequence[PoolView]) -> None:
         ("clean placements left   islands", "bold"),
     )
     for pool, name in zip(pools, names, strict=True):
-        clean = "  ".join(f"{size}:{pool.clean.get(size, 0)}" for size in SIZES)
+        counts = [f"{size}:{pool.clean.get(size, 0)}" for size in SIZES]
+        clean = "  ".join(counts)
+        if len(clean) > 22:  # thousands of GPUs: better close together than the last column cut
+            clean = " ".join(counts)
         page.line(
             (f"{page.cut(name, room):<{room}}  {pool.nodes:>5}  {pool.total:>5}  ", ""),
             (f"{pool.held:>5}  {pool.free:>5}  ", ""),

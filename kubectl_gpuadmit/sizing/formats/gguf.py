@@ -116,7 +116,8 @@ class _Cursor:
         )
 
     def bad(self, message: str) -> BadModelFile:
-        return BadModelFile("model-file-unreadable", message, file=self.file)
+        hint = "is it the file itself, and downloaded whole?"
+        return BadModelFile("model-file-unreadable", message, file=self.file, hint=hint)
 
     def scalar(self, letter: str) -> Any:
         try:
