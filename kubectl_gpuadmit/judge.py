@@ -19,6 +19,7 @@ from kubectl_gpuadmit.admission import chain, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.asking import Terms
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices.claimed import Claimed, claimed, total
 from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.objects import OwnerReference, Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
@@ -109,6 +110,7 @@ class _Group(Struct):
     admitted: int
     placed: Placed
     gpus: dict[str, int]
+    devices: Claimed
     findings: list[Finding]
     unknowns: list[Unknown]
     mutations: list[Mutation]
@@ -249,6 +251,7 @@ def _judge_group(
         admitted=admitted,
         placed=placed,
         gpus={name: n * len(names) for name, n in pod_gpus(pod).items()},
+        devices=claimed(asking_pod, cluster),
         findings=[
             *(templates.rooted(f, group) for f in findings),
             *of_rules,
@@ -291,6 +294,7 @@ def _without_pods(
         admitted=0,
         placed=none,
         gpus={},
+        devices=Claimed(),
         findings=findings,
         unknowns=unknowns,
         mutations=changed.mutations,
@@ -500,6 +504,7 @@ def _verdict(
     for one in groups:
         for name, amount in one.gpus.items():
             gpus[name] = gpus.get(name, 0) + amount
+    devices = total((one.devices, one.pods) for one in groups)
     worst = min(groups, key=lambda one: GRAVEST_PLACEMENT.index(one.placed.placement), default=None)
     mutations = _unique_mutations(m for one in groups for m in one.mutations)
     objects = [m for m in mutations if m.of == "object" and m.level == "deny"]
@@ -533,10 +538,13 @@ def _verdict(
                 one.pods,
                 {name: n // max(one.pods, 1) for name, n in one.gpus.items()},
                 len(one.pod.spec.resourceClaims or ()),
+                one.devices.own,
+                one.devices.in_common,
             )
             for one in groups
         ),
         models=tuple(model for one in groups for model in one.models),
+        devices=devices,
         object_patch=tuple(op for m in objects for op in m.ops),
         events=tuple(m.event for m in objects if m.event is not None),
     )
