@@ -175,15 +175,11 @@ def _problem(key: str, operator: str, values: tuple[str, ...], *, operators: Ite
 # -- nodes --------------------------------------------------------------------------------
 
 
-def term_problem(term: NodeSelectorTerm) -> str:
-    """Why this term cannot be parsed, '' if it can. A term that cannot matches no node."""
-    return _term_problem(term.matchExpressions or (), term.matchFields or ())
-
-
 @lru_cache(maxsize=1 << 12)
 def _term_problem(
     expressions: tuple[LabelSelectorRequirement, ...], fields: tuple[LabelSelectorRequirement, ...]
 ) -> str:
+    """Why such a term cannot be parsed, '' if it can. A term that cannot matches no node."""
     for e in expressions:
         if error := _problem(e.key, e.operator, e.values or (), operators=_NODE_OPERATORS):
             return error

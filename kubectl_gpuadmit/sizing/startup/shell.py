@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.sizing.startup.blanks import Blanks, is_known
+from kubectl_gpuadmit.sizing.startup.blanks import Blanks
 
 MOST = 1 << 20
 """Longest script that is read; a longer one is no start command."""
@@ -533,7 +533,3 @@ def _closing(text: str, start: int, opening: str, closing: str) -> int:
                 return at
         at += 1
     return len(text)
-
-
-def is_all_known(words: Sequence[str]) -> bool:
-    return all(map(is_known, words))
