@@ -97,7 +97,8 @@ def _carry_out(session: _Session, found: Round) -> None:
 
 
 def _begin(question: Question, live: Live, progress: Progress) -> _Session:
-    from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+    from kubectl_gpuadmit.adapters.kube.connection import Access
+    from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
     from kubectl_gpuadmit.adapters.kube.reading import server_version
     from kubectl_gpuadmit.adapters.kube.resources import Catalogue
     from kubectl_gpuadmit.cli.models import with_load
