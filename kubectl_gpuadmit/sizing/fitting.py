@@ -21,7 +21,8 @@ from kubectl_gpuadmit.sizing import devices as devicelib
 from kubectl_gpuadmit.sizing import objects
 from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.devices import Devices
-from kubectl_gpuadmit.sizing.recognise import Recognised, Recognition, recognised
+from kubectl_gpuadmit.sizing.recognise import recognised
+from kubectl_gpuadmit.sizing.recognition import Recognised, Recognition
 from kubectl_gpuadmit.sizing.registry import Facts, Models, look_up
 from kubectl_gpuadmit.sizing.serving import Serving
 

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from kubectl_gpuadmit.sizing.architecture import Architecture, Quantization
 from kubectl_gpuadmit.sizing.checkpoint import Checkpoint
-from kubectl_gpuadmit.sizing.recognise import Naming
+from kubectl_gpuadmit.sizing.recognition import Naming
 
 
 class Entry(Struct, frozen=True, kw_only=True):
