@@ -42,7 +42,8 @@ def cluster_of(path: str, *, now: str, context: str = "", kubeconfig: str = "") 
 
 
 def _live(now: str, *, context: str, kubeconfig: str) -> Taken:
-    from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+    from kubectl_gpuadmit.adapters.kube.connection import Access
+    from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
     from kubectl_gpuadmit.adapters.kube.reading import read_cluster, server_version
     from kubectl_gpuadmit.needs import EVERYTHING
 
