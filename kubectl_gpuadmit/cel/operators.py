@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubectl_gpuadmit.cel.values import (
+    DomainMap,
     NONE,
     Duration,
     Fail,
@@ -129,9 +130,7 @@ def present(holder: Any, field: str) -> bool:
             return False
         holder = holder.value
     if isinstance(holder, dict):
-        if hasattr(holder, "__missing__"):
-            return True
-        return field in holder
+        return isinstance(holder, DomainMap) or field in holder
     if isinstance(holder, list | tuple):
         _place(field)
     if isinstance(holder, MessageValue):

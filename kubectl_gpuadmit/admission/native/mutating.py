@@ -15,12 +15,13 @@ from typing import Any
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit.admission.native import bound as bindings
-from kubectl_gpuadmit.admission.native import json_patch, merge, pod_defaults
+from kubectl_gpuadmit.admission.native import json_patch, merge, parameters, pod_defaults, workloads
 from kubectl_gpuadmit.admission.native.bound import Bound
 from kubectl_gpuadmit.admission.native.expressions import A_PATCH, AN_OBJECT, of_policy
 from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
 from kubectl_gpuadmit.admission.native.typed import table, typed
 from kubectl_gpuadmit.admission.native.validating import applies, variables
+from kubectl_gpuadmit.admission.native.who import Makers, variable
 from kubectl_gpuadmit.cel.values import Fail, Unsure
 from kubectl_gpuadmit.cluster import Cluster
 
@@ -47,10 +48,11 @@ class Trouble(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The refusal as the API server words it: without the object in front."""
-        return (
-            f"policy '{self.bound.policy}' with binding '{self.bound.binding}' denied request:"
-            f" {self.message}"
-        )
+        one = self.bound
+        named = f"policy '{one.policy}' with binding '{one.binding}'"
+        if not one.binding:
+            named = f'policy "{one.policy}"'
+        return f"{named} denied request: {self.message}"
 
 
 class Mutated(Struct):
@@ -84,6 +86,19 @@ def mutated(request: Request, cluster: Cluster, *, version: int) -> Mutated:
     return run.result
 
 
+def mutated_by(request: Request, makers: Makers, cluster: Cluster, *, version: int) -> Mutated:
+    """The same for an object that one of ``makers`` creates: where not all of them would have the
+    same made of it, what depends on that is unknown."""
+    blind = mutated(structs.replace(request, user=makers.otherwise), cluster, version=version)
+    if not makers.candidates or not any(one.unknown for one in blind.troubles):
+        return blind
+    each = [
+        mutated(structs.replace(request, user=variable(one)), cluster, version=version)
+        for one in makers.candidates
+    ]
+    return each[0] if all(one == each[0] for one in each[1:]) else blind
+
+
 class _Run:
     def __init__(self, request: Request, cluster: Cluster, version: int) -> None:
         self._request, self._cluster, self._version = request, cluster, version
@@ -98,8 +113,13 @@ class _Run:
             if not one.sure:
                 self._trouble(one, f"the labels of namespace {self._request.namespace}", True)
                 continue
+            if one.broken:
+                if one.fails:
+                    self._trouble(one, one.broken, False)
+                continue
             try:
-                chosen = bindings.params(one, self._request, self._cluster)
+                ref = one.rules.get("paramRef")
+                chosen = parameters.params(one.spec, ref, self._request, self._cluster, bare=True)
             except Unsure as problem:
                 self._trouble(one, str(problem), True)
                 continue
@@ -149,8 +169,7 @@ class _Run:
         return True
 
     def _labels(self) -> dict[str, str]:
-        labels = (self.result.object.get("metadata") or {}).get("labels")
-        return labels if isinstance(labels, dict) else {}
+        return workloads.labels(self.result.object)
 
     def _applied(self, mutation: Json, call: _Call) -> Json:
         one, document = call.bound, self.result.object
@@ -179,9 +198,11 @@ class _Run:
             value = known.evaluate(text, AN_OBJECT, activation, patches=True)
             merge.check_names(value)
             after = merge.applied(document, merge.plain(value), name)
+        after = copy.deepcopy(after)
         if name == "v1.Pod":
-            after = copy.deepcopy(after)
             pod_defaults.fill(after)
+        else:
+            workloads.fill(after, name)
         return after
 
 
