@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kubectl_gpuadmit.cel.values import (
-    DomainMap,
     NONE,
+    DomainMap,
     Duration,
     Fail,
     MessageValue,

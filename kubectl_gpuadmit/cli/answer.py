@@ -115,6 +115,7 @@ def evaluated(question: Question) -> Answer:
             source=_source(snapshot, question.now),
             namespace=question.namespace,
             with_remedies=question.remedies,
+            requester=question.requester,
             **version,
         )
         report = structs.replace(report, policy=question.policy)
@@ -133,6 +134,7 @@ def evaluated(question: Question) -> Answer:
                     source=report.source,
                     namespace=question.namespace,
                     remedies=question.remedies,
+                    requester=question.requester,
                     **version,
                 ),
                 report,

@@ -86,7 +86,9 @@ def snapshot(
         taken = cluster_of(source, now=now, context=context, kubeconfig=kubeconfig)
         data, annotations = _policy(policy)
         progress.step("trimming")
-        items = trim.items(taken.cluster, namespace=namespace, annotations=annotations)
+        items = trim.items(
+            taken.cluster, namespace=namespace, annotations=annotations, parameters=not redact
+        )
         kinds = trim.known_kinds(taken.cluster)
         if redact:
             from kubectl_gpuadmit.snapshots.redact import Keep, Redactor

@@ -43,7 +43,7 @@ def record(api_version: str, kind: str, *, served: bool, namespaced: bool) -> Ge
 
 
 def kept(annotations: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The paths that were kept of an object, None where it is whole."""
+    """The paths that were kept of an object ('' all of it), None where nobody has left out any."""
     text = annotations.get(KEPT)
     if text is None:
         return None
@@ -51,6 +51,26 @@ def kept(annotations: Mapping[str, str]) -> tuple[str, ...] | None:
         return msgspec.json.decode(text, type=tuple[str, ...])
     except msgspec.MsgspecError:
         return ()
+
+
+def only(document: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
+    """The parts of an object that lie on the paths, as they stand."""
+    listed = sorted(set(paths))
+    if "" in listed:
+        return dict(document)
+    found: dict[str, Any] = {}
+    for path in listed:
+        head, slash, key = path.partition("/")
+        held = document.get(head)
+        if head not in document or head in ("metadata", "kind", "apiVersion"):
+            continue
+        if slash and isinstance(held, dict):
+            part = found.setdefault(head, {})
+            if key in held:
+                part[key] = held[key]
+        else:
+            found[head] = held
+    return found
 
 
 def written(paths: Iterable[str]) -> str:

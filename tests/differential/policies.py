@@ -124,7 +124,7 @@ def _request(document: Json, cluster: Cluster) -> tuple[Request, Callable[[Json]
         return request.of_pod(raw, pod), request.stored
     made = expand(Document("m.yaml", 0, 1, document))
     assert isinstance(made, Workload)
-    asked = workloads.request(made)
+    asked = workloads.request(made, version=MINOR)
     name = mutating.type_name(asked)
     return asked, lambda raw: workloads.stored(raw, name)
 

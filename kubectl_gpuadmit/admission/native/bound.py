@@ -21,6 +21,8 @@ from kubectl_gpuadmit.kube.selectors import label_selector
 
 Json = dict[str, Any]
 
+LEFT_OUT = "its expressions were left out when the snapshot was redacted"
+
 
 class Bound(Struct, frozen=True):
     """One policy and one binding of it that both match the request."""
@@ -35,6 +37,12 @@ class Bound(Struct, frozen=True):
     """False where the namespace's labels are not known and a selector reads them."""
     broken: str = ""
     """Why the API server cannot use the policy at all; it is bound then, to whatever it may be."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether its expressions were left out: the API server takes no policy without any."""
+        parts = ("validations", "auditAnnotations", "mutations")
+        return not any(self.spec.get(part) for part in parts)
 
     @property
     def fails(self) -> bool:

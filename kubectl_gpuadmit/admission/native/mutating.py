@@ -19,7 +19,7 @@ from kubectl_gpuadmit.admission.native import json_patch, merge, parameters, pod
 from kubectl_gpuadmit.admission.native.bound import Bound
 from kubectl_gpuadmit.admission.native.expressions import A_PATCH, AN_OBJECT, of_policy
 from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
-from kubectl_gpuadmit.admission.native.typed import table, typed
+from kubectl_gpuadmit.admission.native.typed import table, typed, unreadable
 from kubectl_gpuadmit.admission.native.validating import applies, variables
 from kubectl_gpuadmit.admission.native.who import Makers, variable
 from kubectl_gpuadmit.cel.values import Fail, Unsure
@@ -44,10 +44,14 @@ class Trouble(Struct, frozen=True):
     bound: Bound
     message: str
     unknown: bool
+    bare: bool = False
+    """An internal error: told as it is, and the end of the request whatever failurePolicy says."""
 
     @property
     def text(self) -> str:
         """The refusal as the API server words it: without the object in front."""
+        if self.bare:
+            return self.message
         one = self.bound
         named = f"policy '{one.policy}' with binding '{one.binding}'"
         if not one.binding:
@@ -77,13 +81,29 @@ class _Call(Struct):
 def mutated(request: Request, cluster: Cluster, *, version: int) -> Mutated:
     """Asks all policies about the request; those that want it once more where one had an effect."""
     run = _Run(request, cluster, version)
+    try:
+        _invoked(run)
+    except _Ended as problem:
+        unknown = [one for one in run.result.troubles if one.unknown]
+        run.result.troubles = [*unknown, problem.trouble]
+    return run.result
+
+
+class _Ended(Exception):
+    """The API server gives up on the request: what others said is not heard."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.message)
+        self.trouble = trouble
+
+
+def _invoked(run: _Run) -> None:
     invoked = {call.key for call in run.calls() if run.invoke(call)}
     refused = any(not one.unknown for one in run.result.troubles)
     if run.patched and not refused:
         for call in run.calls():
             again = call.bound.spec.get("reinvocationPolicy") == "IfNeeded"
             run.invoke(call, conditions_only=not (again and call.key in invoked))
-    return run.result
 
 
 def mutated_by(request: Request, makers: Makers, cluster: Cluster, *, version: int) -> Mutated:
@@ -112,6 +132,9 @@ class _Run:
         for one in bindings.bound(KIND, now, self._cluster):
             if not one.sure:
                 self._trouble(one, f"the labels of namespace {self._request.namespace}", True)
+                continue
+            if one.empty:
+                self._trouble(one, bindings.LEFT_OUT, True)
                 continue
             if one.broken:
                 if one.fails:
@@ -190,6 +213,7 @@ class _Run:
             except json_patch.TestFailed:
                 return document
             if name in table().types:
+                self._check(after, name, one)
                 after = typed(after, name) | {
                     key: document[key] for key in ("apiVersion", "kind") if key in document
                 }
@@ -202,8 +226,18 @@ class _Run:
         if name == "v1.Pod":
             pod_defaults.fill(after)
         else:
-            workloads.fill(after, name)
+            workloads.fill(after, name, version=self._version)
         return after
+
+    def _check(self, after: Json, name: str, one: Bound) -> None:
+        """What a patch made is decoded strictly. Raises _Ended, Unsure."""
+        unknown, wrong = unreadable(after, name)
+        if wrong:
+            raise Unsure(f"how the API server reads {wrong[0]} after the patch")
+        if unknown:
+            fields = ", ".join(f'unknown field "{path}"' for path in unknown)
+            message = f"Internal error occurred: strict decoding error: {fields}"
+            raise _Ended(Trouble(one, message, unknown=False, bare=True))
 
 
 def type_name(request: Request) -> str:

@@ -129,12 +129,13 @@ def _param(kind: _Kind, obj: KubeObject, *, bare: bool) -> Any:
     else:
         known |= {"apiVersion": kind.api_version, "kind": kind.kind}
     if isinstance(obj, ConfigMap):
-        if obj.data is None:
+        paths = kept(obj.annotations)
+        if obj.data is None and paths is None:
             known["data"] = Unknown(f"the data of {what}: not kept in a snapshot")
-        elif obj.data or kept(obj.annotations) is not None:
-            known["data"] = _part(f"{what} data", obj.data, "data", kept(obj.annotations))
-        else:
+        elif obj.data is None or (paths is None and not obj.data):
             absent.append("data")
+        else:
+            known["data"] = _part(f"{what} data", obj.data, "data", paths)
     return Partial.of(what, known, absent)
 
 
@@ -154,8 +155,8 @@ def _custom(kind: _Kind, obj: Generic, what: str, metadata: Partial) -> Any:
         raise Unsure(f"{what} as {kind.api_version}: it was read as {obj.apiVersion}")
     paths = kept(obj.annotations)
     document = {key: value for key, value in obj.document.items() if key != "metadata"}
-    if paths is None:
-        if document.keys() <= {"apiVersion", "kind"}:
+    if paths is None or "" in paths:
+        if paths is None and document.keys() <= {"apiVersion", "kind"}:
             raise Unsure(f"{what}: its content is not kept in a snapshot")
         return {**document, "metadata": metadata}
     known = {"metadata": metadata, "apiVersion": kind.api_version, "kind": kind.kind}
@@ -171,7 +172,7 @@ def _custom(kind: _Kind, obj: Generic, what: str, metadata: Partial) -> Any:
 
 def _part(what: str, held: Any, head: str, paths: tuple[str, ...] | None) -> Any:
     """``data`` or ``spec``; where only some keys of it are kept, the others are unknown."""
-    if paths is None or head in paths or not isinstance(held, dict):
+    if paths is None or {"", head} & {*paths} or not isinstance(held, dict):
         return dict(held) if isinstance(held, dict) else held
     inside = [path.partition("/")[2] for path in paths if path.startswith(f"{head}/")]
     return Partial.of(what, dict(held), [key for key in inside if key not in held])

@@ -72,7 +72,7 @@ class Partial(dict[str, Any]):
 def whole(value: Any) -> Any:
     """The known fields alone, as plain data."""
     if isinstance(value, dict):
-        return {key: whole(value[key]) for key in value.keys()}
+        return {key: whole(value[key]) for key in dict.keys(value)}
     return [whole(one) for one in value] if isinstance(value, list) else value
 
 

@@ -1,8 +1,9 @@
 """Turns what policies say into findings, changes and unknowns; asks for pods and workload objects.
 
 The API server asks about the object that the user applies first; the controllers then make pods
-from what the mutating policies have left of it, and these are asked about once more. A refusal carries the API server's own words as its last piece of evidence. What is only audited or
-warned of is a finding of that level.
+from what the mutating policies have left of it, and these are asked about once more. A refusal
+carries the API server's own words as its last piece of evidence. What is only audited or warned of
+is a finding of that level.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def workload_policies(
     if workload.ref.kind == "Pod":
         return Policies([], [], [])
     makers = Makers.of_object(requester)
-    asked = workloads.request(workload)
+    asked = workloads.request(workload, version=version(kubernetes)[1])
     result = mutating.mutated_by(asked, makers, cluster, version=version(kubernetes)[1])
     told = _troubles(result)
     told.mutations += _mutations(result, workload.manifest, request.whole, of="object")

@@ -60,6 +60,9 @@ def asked(request: Request, cluster: Cluster, *, version: int) -> Iterator[Said]
         if not one.sure:
             yield _unknown(one, f"the labels of namespace {request.namespace}")
             continue
+        if one.empty:
+            yield _unknown(one, bindings.LEFT_OUT)
+            continue
         if one.broken:
             if one.fails:
                 yield Said(one, "failed", one.broken, ("Deny",))

@@ -15,7 +15,7 @@ from typing import Any
 
 from kubectl_gpuadmit.admission.native import pod_defaults
 from kubectl_gpuadmit.admission.native.request import Partial, Request
-from kubectl_gpuadmit.admission.native.typed import table, typed
+from kubectl_gpuadmit.admission.native.typed import typed
 from kubectl_gpuadmit.cel.values import Unknown
 from kubectl_gpuadmit.kube.workloads import Workload
 
@@ -89,7 +89,7 @@ def _job(raw: Json) -> None:
     labels = (spec["template"].get("metadata") or {}).get("labels")
     head = raw.setdefault("metadata", {})
     if labels and not head.get("labels"):
-        head["labels"] = dict(labels)
+        head["labels"] = labels  # the very same map, as in Kubernetes: see _with_selector
 
 
 def _job_spec(spec: Json) -> None:
@@ -127,11 +127,18 @@ _FILL: dict[str, Callable[[Json], None]] = {
 }
 
 
-def fill(raw: Json, name: str) -> None:
-    """Fills in the defaults of a typed object of a built-in kind, in place; of others nothing."""
+def fill(raw: Json, name: str, *, version: int) -> None:
+    """Fills in the defaults of a typed object of a built-in kind, in place; of others nothing.
+
+    ``version`` is the minor version of Kubernetes.
+    """
     if name not in _FILL:
         return
     _FILL[name](raw)
+    if name == "apps.StatefulSet" and version >= 37:  # MaxUnavailableStatefulSet
+        update = raw["spec"]["updateStrategy"]
+        if update["type"] == "RollingUpdate" and update.get("rollingUpdate") is not None:
+            _set(update["rollingUpdate"], maxUnavailable=1)
     spec = raw["spec"]["jobTemplate"]["spec"] if name == "batch.CronJob" else raw["spec"]
     pod_defaults.fill_template(spec["template"])
 
@@ -139,17 +146,17 @@ def fill(raw: Json, name: str) -> None:
 # -- the request -----------------------------------------------------------------------------------
 
 
-def request(workload: Workload) -> Request:
+def request(workload: Workload, *, version: int) -> Request:
     """The creation of the workload's own object, as the mutating policies meet it."""
     ref = workload.ref
-    group, _, version = ref.apiVersion.rpartition("/")
+    group, _, served = ref.apiVersion.rpartition("/")
     made = dict(workload.creates[:1])
     qualified = next(iter(made), "")
     resource = qualified.partition(".")[0] or f"{ref.kind.lower()}s"
-    raw = _object(workload, f"{group or 'v1'}.{ref.kind}")
+    raw = _object(workload, f"{group or 'v1'}.{ref.kind}", version)
     return Request(
         group=group,
-        version=version,
+        version=served,
         resource=resource,
         kind=ref.kind,
         namespace=ref.namespace or "default",
@@ -165,7 +172,7 @@ def labels(raw: Json) -> dict[str, str]:
     return dict(found) if isinstance(found, dict) else {}
 
 
-def _object(workload: Workload, name: str) -> Json:
+def _object(workload: Workload, name: str, version: int) -> Json:
     ref = workload.ref
     manifest = copy.deepcopy(workload.manifest)
     if name not in _FILL or ref.apiVersion.rpartition("/")[2] != "v1":
@@ -180,7 +187,7 @@ def _object(workload: Workload, name: str) -> Json:
     raw: Json = typed(manifest, name)
     raw["apiVersion"], raw["kind"] = ref.apiVersion, ref.kind
     raw["metadata"] = _metadata(raw.get("metadata"), workload)
-    fill(raw, name)
+    fill(raw, name, version=version)
     return raw
 
 
@@ -208,11 +215,18 @@ def stored(raw: Json, name: str) -> Json:
         head["annotations"] = {**kept, _GENERATION: "1"}
     if name == "batch.Job" and not raw["spec"]["manualSelector"]:
         after["spec"] = _with_selector(raw["spec"], str(head.get("name", "")))
+        template = raw["spec"]["template"].get("metadata") or {}
+        if head.get("labels") is not None and head["labels"] is template.get("labels"):
+            head["labels"] = after["spec"]["template"]["metadata"]["labels"]
     return after
 
 
 def _with_selector(spec: Json, name: str) -> Json:
-    """A Job's spec with the selector and the labels by which it finds its pods."""
+    """A Job's spec with the selector and the labels by which it finds its pods.
+
+    A Job that has its labels from its template shares the map with it, and gets these labels too,
+    unless a mutating policy has written it anew meanwhile.
+    """
     uid = Unknown("metadata.uid")
     template = dict(spec["template"])
     head = dict(template.get("metadata") or {})
