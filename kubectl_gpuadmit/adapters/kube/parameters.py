@@ -34,12 +34,12 @@ def read(connection: Connection, catalogue: Catalogue, needs: Iterable[Parameter
     absences: list[Absence] = []
     for need in needs:
         try:
-            resource = catalogue.of_kind(need.api_version, need.kind)
+            resource = catalogue.served(need.api_version, need.kind)
         except Unanswerable:
             continue  # discovery is refused: nobody knows what is served
         if resource is None and "/" not in need.api_version:
             continue  # of the core group only the kinds of the table are known
-        if resource is None or need.api_version.rpartition("/")[2] not in resource.versions:
+        if resource is None:
             objects.append(record(need.api_version, need.kind, served=False, namespaced=False))
             continue
         refused = False

@@ -64,6 +64,9 @@ class Partial(dict[str, Any]):
     def items(self) -> Any:
         raise Unsure(self.what)
 
+    def __copy__(self) -> Partial:
+        return Partial.of(self.what, {**self}, self.absent)
+
     def __deepcopy__(self, memo: Any) -> Partial:
         known = {key: copy.deepcopy(self[key], memo) for key in self.keys()}
         return Partial.of(self.what, known, self.absent)
