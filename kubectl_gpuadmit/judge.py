@@ -19,6 +19,7 @@ from kubectl_gpuadmit.admission import chain, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.asking import Terms
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices.claimed import Claimed, claimed, total
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.manifests import Document
@@ -111,6 +112,7 @@ class _Group(Struct):
     admitted: int
     placed: Placed
     gpus: dict[str, int]
+    devices: Claimed
     findings: list[Finding]
     unknowns: list[Unknown]
     mutations: list[Mutation]
@@ -291,6 +293,7 @@ def _judge_group(
         admitted=admitted,
         placed=placed,
         gpus={name: n * len(names) for name, n in pod_gpus(pod).items()},
+        devices=claimed(asking_pod, cluster),
         findings=[
             *(templates.rooted(f, group) for f in findings),
             *of_rules,
@@ -333,6 +336,7 @@ def _without_pods(
         admitted=0,
         placed=none,
         gpus={},
+        devices=Claimed(),
         findings=findings,
         unknowns=unknowns,
         mutations=changed.mutations,
@@ -545,6 +549,7 @@ def _verdict(
     for one in groups:
         for name, amount in one.gpus.items():
             gpus[name] = gpus.get(name, 0) + amount
+    devices = total((one.devices, one.pods) for one in groups)
     worst = min(groups, key=lambda one: GRAVEST_PLACEMENT.index(one.placed.placement), default=None)
     mutations = (*of_object, *_unique_mutations(m for one in groups for m in one.mutations))
     objects = [m for m in mutations if m.of == "object" and m.level == "deny"]
@@ -578,10 +583,13 @@ def _verdict(
                 one.pods,
                 {name: n // max(one.pods, 1) for name, n in one.gpus.items()},
                 len(one.pod.spec.resourceClaims or ()),
+                one.devices.own,
+                one.devices.in_common,
             )
             for one in groups
         ),
         models=tuple(model for one in groups for model in one.models),
+        devices=devices,
         object_patch=tuple(op for m in objects if m.rule for op in m.ops),
         events=tuple(m.event for m in objects if m.event is not None),
     )
