@@ -24,6 +24,7 @@ from kubectl_gpuadmit.kube.decode import decode_object
 from kubectl_gpuadmit.kube.dra import DRA_GROUP
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim, Pod
+from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.proposals import Case
@@ -104,15 +105,17 @@ def evaluate(
     namespace: str = "default",
     with_remedies: bool = True,
     kubernetes: str = "1.37",
+    requester: Requester | None = None,
 ) -> Report:
     """Judges every workload among ``documents``.
 
-    ``namespace`` is where objects go that name none, ``kubernetes`` the API server's version.
+    ``namespace`` is where objects go that name none, ``kubernetes`` the API server's version,
+    ``requester`` who applies them where that is known.
     A document that cannot be read is reported as ``Skipped(treated="unreadable")`` and stops nobody
     else.
     """
     state = State(cluster.fork(), Ledger.of(cluster))
-    terms = _terms(policy, now, kubernetes)
+    terms = _terms(policy, now, kubernetes, requester)
     brought: list[tuple[Document, KubeObject]] = []
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
     refused = {(v.ref.kind, v.ref.namespace, v.ref.name): v.location for v in verdicts}
@@ -174,10 +177,12 @@ def judged_alone(
     return judge(workload, state, _terms(policy, now, kubernetes))[0]
 
 
-def _terms(policy: Policy, now: dt.datetime, kubernetes: str) -> Terms:
+def _terms(
+    policy: Policy, now: dt.datetime, kubernetes: str, requester: Requester | None = None
+) -> Terms:
     assert rules.__all__, "importing the package registers every rule"
     every = tuple(REGISTRY[name] for name in sorted(REGISTRY))
-    return Terms(policy=policy, now=now, rules=every, kubernetes=kubernetes)
+    return Terms(policy=policy, now=now, rules=every, kubernetes=kubernetes, requester=requester)
 
 
 def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def _live(now: str, *, context: str, kubeconfig: str) -> Taken:
     connection = connect(Access(kubeconfig=kubeconfig, context=context))
     server_version(connection)
     as_of = instant(now) if now else dt.datetime.now(dt.UTC).replace(microsecond=0)
-    facts = read_cluster(connection, EVERYTHING, homes=[connection.namespace])
+    facts = read_cluster(connection, EVERYTHING, homes=[connection.namespace], everywhere=True)
     refused = "; ".join(one.why for one in facts.absences)
     return Taken(
         facts.cluster,
