@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import dra, objects
+from kubectl_gpuadmit.kube.listed import Listed
 from kubectl_gpuadmit.kube.objects import Generic, KubeObject
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.snapshots import secrets
@@ -209,7 +210,7 @@ class _Plain:
         match held:
             case Struct():
                 return self.struct(held)
-            case tuple() | list():
+            case tuple() | list() | Listed():
                 return [self._value(item) for item in held]
             case _:
                 return held
