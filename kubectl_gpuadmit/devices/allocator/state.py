@@ -23,6 +23,7 @@ class State:
         """Devices of which claims have shares."""
         self.amounts: dict[tuple[str, str, str], dict[str, int]] = {}
         """What shares have taken of a device, in nanos, by the capacity's name as written."""
+        self._of_pool: dict[tuple[str, str], set[str]] = {}
 
     @classmethod
     def of(cls, allocations: Iterable[Allocation], features: Features) -> State:
@@ -35,6 +36,8 @@ class State:
         for result in allocation.devices:
             if result.admin_access:
                 continue
+            driver, pool, device = result.device
+            self._of_pool.setdefault((driver, pool), set()).add(device)
             if not (self._consumable and result.share):
                 self.taken.add(result.device)
                 continue
@@ -50,7 +53,24 @@ class State:
         twin.taken = set(self.taken)
         twin.shared = set(self.shared)
         twin.amounts = {device: dict(held) for device, held in self.amounts.items()}
+        twin._of_pool = {pool: set(names) for pool, names in self._of_pool.items()}
         return twin
+
+    def held(self, pool: tuple[str, str]) -> tuple[object, ...]:
+        """What is allocated of a pool, by device: equal where as much is."""
+        names = self._of_pool.get(pool)
+        if not names:
+            return ()
+        driver, name = pool
+        return tuple(
+            (
+                device,
+                (driver, name, device) in self.taken,
+                (driver, name, device) in self.shared,
+                tuple(sorted(self.amounts.get((driver, name, device), {}).items())),
+            )
+            for device in sorted(names)
+        )
 
     def is_allocated(self, device: DeviceId) -> bool:
         """As a whole or in part."""
