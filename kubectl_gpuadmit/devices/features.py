@@ -26,6 +26,7 @@ _MIG = re.compile(r"""\.type\s*==\s*["']mig["']|["']mig["']\s*==|\.profile\b""")
 _STRATEGIES = {"MPS": "MPSSupport", "TimeSlicing": "TimeSlicingSettings"}
 
 Shown = frozenset[tuple[Component, str]]
+from kubectl_gpuadmit.kube.listed import Template, template_of
 
 
 class Use(Struct, frozen=True, order=True):
@@ -127,7 +128,13 @@ def _of_config(config: tuple[Configuration, ...], of: str) -> Iterator[Use]:
 def of_slices(slices: Iterable[ResourceSlice]) -> tuple[Use, ...]:
     """What the published devices show to be on, each feature once, by the first slice that does."""
     found: dict[tuple[Component, str], Use] = {}
+    asked: set[tuple[str, bool, Template]] = set()
     for one in slices:
+        template = template_of(one.spec.devices)
+        alike = (one.spec.driver, bool(one.spec.sharedCounters), template)
+        if alike in asked and "type" not in template.varying:
+            continue
+        asked.add(alike)
         for component, feature, what in _of_slice(one):
             use = Use(component, feature, f"ResourceSlice {one.name}", what)
             found.setdefault((component, feature), use)

@@ -26,7 +26,7 @@ _LOOKS = 8
 class Template:
     """The devices of a slice without the texts that name each. Equal for slices that look alike."""
 
-    __slots__ = ("_hash", "_key", "binds", "devices", "grouped", "places", "varying")
+    __slots__ = ("_hash", "_key", "_texts", "binds", "devices", "grouped", "places", "varying")
 
     def __init__(
         self,
@@ -47,8 +47,17 @@ class Template:
             for consumption in one.consumesCounters or ()
         )
         """Whether a device names compatibility groups."""
+        self._texts: dict[str, tuple[str, ...]] = {}
         self._key = key
         self._hash = object.__hash__(self) if key is None else hash(key)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The attribute's text of each device, '' where it has none; marks where it was cut out."""
+        found = self._texts.get(name)
+        if found is None:
+            held = ((one.attributes or {}).get(name) for one in contents(self))
+            found = self._texts[name] = tuple((one and one.string) or "" for one in held)
+        return found
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -122,6 +131,18 @@ def template_of(devices: Sequence[SliceDevice] | None) -> Template:
 def contents(template: Template) -> Iterator[BasicDevice]:
     """What the devices have, with marks in place of what was cut out."""
     return (device.basic or device for device in template.devices)
+
+
+def texts(devices: Sequence[SliceDevice] | None, name: str) -> Sequence[str]:
+    """The text of an attribute, by its name as written, of each device; '' where it has none."""
+    fixed = template_of(devices).texts(name)
+    if not isinstance(devices, Listed) or name not in devices.template.varying:
+        return fixed
+    found = list(fixed)
+    for (index, which), text in zip(devices.template.places, devices.own(), strict=True):
+        if which == name:
+            found[index] = text
+    return found
 
 
 def own_texts(devices: Sequence[SliceDevice] | None, names: Collection[str]) -> tuple[str, ...]:
