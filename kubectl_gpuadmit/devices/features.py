@@ -17,6 +17,7 @@ from msgspec import Struct
 from kubectl_gpuadmit.devices.gates import KUBERNETES, NVIDIA, Component
 from kubectl_gpuadmit.devices.model import Claim, Class, Configuration, Want
 from kubectl_gpuadmit.kube.dra import BasicDevice, ResourceSlice
+from kubectl_gpuadmit.kube.listed import Template, template_of
 
 DRIVER = "gpu.nvidia.com"
 HEALTH_TAINTS = ("gpu.nvidia.com/xid", "gpu.nvidia.com/gpu-lost", "gpu.nvidia.com/unmonitored")
@@ -26,7 +27,6 @@ _MIG = re.compile(r"""\.type\s*==\s*["']mig["']|["']mig["']\s*==|\.profile\b""")
 _STRATEGIES = {"MPS": "MPSSupport", "TimeSlicing": "TimeSlicingSettings"}
 
 Shown = frozenset[tuple[Component, str]]
-from kubectl_gpuadmit.kube.listed import Template, template_of
 
 
 class Use(Struct, frozen=True, order=True):

@@ -23,6 +23,7 @@ from kubectl_gpuadmit.devices.model import (
     TaintRule,
 )
 from kubectl_gpuadmit.kube import dra
+from kubectl_gpuadmit.kube.listed import contents
 from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.kube.quantity import QuantityError
 from kubectl_gpuadmit.verdict import Finding
@@ -144,7 +145,8 @@ class Published:
         by_pool: dict[PoolId, list[Slice]] = {}
         for slice in self.slices:
             by_pool.setdefault(PoolId(slice.driver, slice.pool), []).append(slice)
-        return {id: _pool(id, slices) for id, slices in sorted(by_pool.items())}
+        checked: dict[object, str] = {}
+        return {id: _pool(id, slices, checked) for id, slices in sorted(by_pool.items())}
 
     @cached_property
     def devices(self) -> dict[DeviceId, Device]:
@@ -174,32 +176,37 @@ def _sorted(cluster: Cluster, kind: str) -> list[KubeObject]:
     return sorted(cluster.every(kind), key=lambda obj: (obj.namespace, obj.name))
 
 
-def _pool(id: PoolId, slices: list[Slice]) -> Pool:
+def _pool(id: PoolId, slices: list[Slice], checked: dict[object, str]) -> Pool:
+    """``checked``: what was found out about pools that consist of the same."""
     newest = max(slice.generation for slice in slices)
     current = tuple(slice for slice in slices if slice.generation == newest)
+    alike = tuple((slice.template, _identity(slice.counter_sets)) for slice in current)
+    if alike not in checked:
+        checked[alike] = invalidity(current)
     return Pool(
         id,
         newest,
         current,
         current[0].slice_count,
         tuple(slice for slice in slices if slice.generation != newest),
-        invalidity(current),
+        checked[alike],
     )
 
 
+_identity = id
+
+
 def invalidity(slices: Iterable[Slice]) -> str:
-    """Why the slices of a pool contradict each other, '' if they do not.
+    """Why the slices of a pool, by name, contradict each other, '' if they do not.
 
     Source: pools_incubating.go (validateDeviceNames, getAndValidateCounterSets,
     validateDeviceCounterConsumption).
     """
     seen: set[str] = set()
     sets: dict[str, dict[str, dra.Counter]] = {}
-    listed = sorted(slices, key=lambda slice: slice.name)
+    listed = tuple(slices)
     for slice in listed:
-        if slice.counter_sets:
-            continue
-        for device in slice.devices:
+        for device in () if slice.counter_sets else slice.template.devices:
             if device.name in seen:
                 return f"duplicate device name {device.name}"
             seen.add(device.name)
@@ -209,8 +216,8 @@ def invalidity(slices: Iterable[Slice]) -> str:
                 return f"duplicate counter set name {counter_set.name}"
             sets[counter_set.name] = counter_set.counters or {}
     for slice in listed:
-        for device in () if slice.counter_sets else slice.devices:
-            for consumption in device.consumes:
+        for content in () if slice.counter_sets else contents(slice.template):
+            for consumption in content.consumesCounters or ():
                 if consumption.counterSet not in sets:
                     return f"counter set {consumption.counterSet} not found"
                 for name in consumption.counters or ():

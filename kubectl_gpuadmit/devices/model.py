@@ -245,6 +245,11 @@ class Pool(Struct, frozen=True):
         return self.complete and not self.invalid
 
     @property
+    def size(self) -> int:
+        """How many devices it has."""
+        return sum(len(slice.template.devices) for slice in self.slices)
+
+    @property
     def devices(self) -> tuple[Device, ...]:
         """In the order in which the scheduler tries them."""
         return tuple(device for slice in self.slices for device in slice.devices)

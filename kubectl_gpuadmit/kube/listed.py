@@ -232,4 +232,3 @@ def _cutter(names: Sequence[str]) -> re.Pattern[bytes]:
     listed = [re.escape(msgspec.json.encode(name)[1:-1]) for name in names]
     which = listed[0] if len(listed) == 1 else b"(?:" + b"|".join(listed) + b")"
     return re.compile(rb'("' + which + rb'":\s*\{\s*"string":\s*")([ !#-\[\]-~]*)(?=")')
-

@@ -49,7 +49,7 @@ class Allocator:
     def __init__(self, stock: Stock, state: State) -> None:
         self._shop = Shop(stock, state)
         self._of_claims: dict[tuple[int, ...], Situations] = {}
-        self._answers: dict[object, tuple[tuple[Place, ...], ...] | None | NodeRefused] = {}
+        self._answers: dict[object, tuple[tuple[Place, ...], ...] | NodeRefused | None] = {}
 
     def allocate(self, info: NodeInfo, claims: Sequence[Claim]) -> Found | None:
         """What the claims would get; None where the node cannot serve them all.
@@ -71,7 +71,7 @@ class Allocator:
 
     def _searched(
         self, info: NodeInfo, claims: Sequence[Claim], pools: tuple[NodePool, ...]
-    ) -> tuple[tuple[Place, ...], ...] | None | NodeRefused:
+    ) -> tuple[tuple[Place, ...], ...] | NodeRefused | None:
         """Raises Fatal and Unsure, which are about this node."""
         try:
             found = Search(self._shop, info, claims).run()

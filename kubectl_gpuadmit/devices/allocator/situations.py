@@ -7,7 +7,7 @@ constraint reads. 5,000 nodes of one kind are in a handful of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from kubectl_gpuadmit.cluster import NodeInfo
@@ -15,7 +15,7 @@ from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.results import allocation
 from kubectl_gpuadmit.devices.allocator.search import Chosen
 from kubectl_gpuadmit.devices.allocator.shop import Shop
-from kubectl_gpuadmit.devices.model import Allocation, Claim, Slice
+from kubectl_gpuadmit.devices.model import Allocation, Claim, Class, Slice
 from kubectl_gpuadmit.devices.selection import attributes_read
 from kubectl_gpuadmit.kube.listed import Template, own_texts
 
@@ -30,7 +30,7 @@ class Situations:
         self._shop = shop
         self.claims = tuple(claims)
         """Held, so that their identity stands for them."""
-        self._reads = _reads(shop, claims)
+        self._reads = attributes_of(claims, shop.classes)
         self._told: dict[tuple[str, Template], frozenset[str]] = {}
 
     def of(self, info: NodeInfo, pools: Pools) -> Situation:
@@ -56,29 +56,29 @@ class Situations:
 
     def _names(self, slice: Slice) -> frozenset[str]:
         """Of the attributes that name its devices, those that the claims look at."""
-        template = slice.template
-        if not template.varying:
-            return template.varying
-        key = (slice.driver, template)
-        found = self._told.get(key)
-        if found is None:
-            found = self._told[key] = frozenset(
-                name
-                for name in template.varying
-                if self._reads is None
-                or (name if "/" in name else f"{slice.driver}/{name}") in self._reads
-            )
-        return found
+        key = (slice.driver, slice.template)
+        if key not in self._told:
+            self._told[key] = own_names(slice, self._reads)
+        return self._told[key]
 
 
-def _reads(shop: Shop, claims: Iterable[Claim]) -> frozenset[str] | None:
+def own_names(slice: Slice, reads: frozenset[str] | None) -> frozenset[str]:
+    """Of the attributes that name the slice's devices, those that are read, as written."""
+    return frozenset(
+        name
+        for name in slice.template.varying
+        if reads is None or (name if "/" in name else f"{slice.driver}/{name}") in reads
+    )
+
+
+def attributes_of(claims: Iterable[Claim], classes: Mapping[str, Class]) -> frozenset[str] | None:
     """Attributes that selectors and constraints look at, by full name; None: maybe any."""
     names: set[str] = set()
     for claim in claims:
         names |= {one.match or one.distinct for one in claim.constraints}
         for request in claim.requests:
             for want in request.wants:
-                class_ = shop.classes.get(want.device_class)
+                class_ = classes.get(want.device_class)
                 for text in (*(class_.selectors if class_ else ()), *want.selectors):
                     read = attributes_read(text or "")
                     if read is None:
