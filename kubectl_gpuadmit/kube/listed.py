@@ -125,12 +125,17 @@ def _filled(device: SliceDevice, texts: Mapping[str, str]) -> SliceDevice:
 
 def template_of(devices: Sequence[SliceDevice] | None) -> Template:
     """That of a slice's devices; of devices kept whole, one that is equal to no other."""
-    return devices.template if isinstance(devices, Listed) else Template(devices or ())
+    if isinstance(devices, Listed):
+        return devices.template
+    return Template(devices) if devices else _NONE
 
 
 def contents(template: Template) -> Iterator[BasicDevice]:
     """What the devices have, with marks in place of what was cut out."""
     return (device.basic or device for device in template.devices)
+
+
+_NONE = Template((), (), b"")
 
 
 def texts(devices: Sequence[SliceDevice] | None, name: str) -> Sequence[str]:
