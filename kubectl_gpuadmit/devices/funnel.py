@@ -115,17 +115,20 @@ class _Look:
         self.kubernetes = kubernetes
         self.around = around
         self._lost: list[Gone] = []
-        usable: list[tuple[int, Pool]] = []
+        self._published = 0
         for order, pool in enumerate(inventory.pools.values()):
-            why = pool.invalid and f"pool {pool.id} is invalid: {pool.invalid}"
-            if not why and not pool.complete and features.skips_incomplete_pools:
-                why = f"pool {pool.id} has {len(pool.slices)} of {pool.expected} slices"
-            if not why:
-                usable.append((order, pool))
-            elif pool.size:
-                self._lost.append((why, pool.size, str(pool.devices[0].id), (order, 0)))
-        self._lots = lots.of(usable, state=state, nodes=around.nodes, reads=reads)
-        self._published = sum(pool.size for _, pool in usable)
+            if why := self._unusable(pool):
+                if pool.size:
+                    self._lost.append((why, pool.size, str(pool.devices[0].id), (order, 0)))
+            else:
+                self._published += pool.size
+        self._lots = lots.of(
+            inventory.published,
+            state=state,
+            nodes=around.nodes,
+            reads=reads,
+            usable=lambda pool: not self._unusable(pool),
+        )
         self._left: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
         self._reach: dict[int, frozenset[str] | None] = {}
 
@@ -177,6 +180,13 @@ class _Look:
             best_node=best_node,
             unsure=chosen.unsure,
         )
+
+    def _unusable(self, pool: Pool) -> str:
+        if pool.invalid:
+            return f"pool {pool.id} is invalid: {pool.invalid}"
+        if not pool.complete and self.features.skips_incomplete_pools:
+            return f"pool {pool.id} has {len(pool.slices)} of {pool.expected} slices"
+        return ""
 
     # -- one device --------------------------------------------------------------------------
 

@@ -38,6 +38,10 @@ class Inventory:
     def __init__(self, cluster: Cluster) -> None:
         self._published = published(cluster)
         self._claims = tuple(cluster.every("ResourceClaim"))
+        known = cluster.remembered("claims in one form", (), dict[int, Claim])
+        assert isinstance(known, dict)
+        self._normal: dict[int, Claim] = known
+        """By the object's identity, for all forks; a claim holds the object that it was made of."""
 
     @classmethod
     def of(cls, cluster: Cluster) -> Inventory:
@@ -85,13 +89,20 @@ class Inventory:
     @cached_property
     def claims(self) -> dict[tuple[str, str], Claim]:
         """(namespace, name) -> claim, sorted."""
+        if len(self._normal) > 2 * len(self._claims) + 1_000:
+            self._normal.clear()  # most are of claims that have changed since
         found = {}
         for obj in self._claims:
-            if isinstance(obj, dra.ResourceClaim) and normal.readable(obj):
+            if not isinstance(obj, dra.ResourceClaim):
+                continue
+            claim = self._normal.get(id(obj))
+            if claim is None and normal.readable(obj):
                 try:
-                    found[obj.namespace, obj.name] = normal.of_claim(obj)
+                    claim = self._normal[id(obj)] = normal.of_claim(obj)
                 except QuantityError:
                     continue  # the API server holds no such object
+            if claim is not None:
+                found[obj.namespace, obj.name] = claim
         return dict(sorted(found.items()))
 
     @cached_property
@@ -147,6 +158,32 @@ class Published:
             by_pool.setdefault(PoolId(slice.driver, slice.pool), []).append(slice)
         checked: dict[object, str] = {}
         return {id: _pool(id, slices, checked) for id, slices in sorted(by_pool.items())}
+
+    @cached_property
+    def kinds(self) -> dict[PoolId, tuple[int, str]]:
+        """Of pools that are of one node each: a number that is equal where they consist of the
+        same, and the node."""
+        numbers: dict[object, int] = {}
+        found = {}
+        for id, pool in self.pools.items():
+            names = {slice.node_name for slice in pool.slices}
+            node = names.pop()
+            if names or not node or any(slice.per_device for slice in pool.slices):
+                continue
+            alike = (
+                id.driver,
+                pool.usable,
+                tuple(
+                    (
+                        slice.template,
+                        _identity(slice.counter_sets) if slice.counter_sets else 0,
+                        tuple(map(_identity, slice.rules)),
+                    )
+                    for slice in pool.slices
+                ),
+            )
+            found[id] = (numbers.setdefault(alike, len(numbers)), node)
+        return found
 
     @cached_property
     def devices(self) -> dict[DeviceId, Device]:

@@ -6,11 +6,12 @@ pool: an example is of the first, unless it is about one pool.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kubectl_gpuadmit.devices.allocator import State
 from kubectl_gpuadmit.devices.allocator.situations import own_names
+from kubectl_gpuadmit.devices.inventory import Published
 from kubectl_gpuadmit.devices.model import Device, DeviceId, Pool
 from kubectl_gpuadmit.devices.stages import Loss
 from kubectl_gpuadmit.kube.listed import own_texts
@@ -64,37 +65,30 @@ class Entry(NamedTuple):
 
 
 def of(
-    pools: Iterable[tuple[int, Pool]],
+    published: Published,
     *,
     state: State,
     nodes: frozenset[str] | None,
     reads: frozenset[str] | None,
+    usable: Callable[[Pool], bool],
 ) -> tuple[Lot, ...]:
     """By their first pools. ``nodes``: those that the pod may use; ``reads``: full names of the
     attributes that anybody looks at, None for all."""
     found: dict[object, Lot] = {}
-    for order, pool in pools:
-        names = {slice.node_name for slice in pool.slices}
-        alone = len(names) != 1 or any(slice.per_device for slice in pool.slices)
-        node = "" if alone else next(iter(names))
-        key: object = pool.id
+    own: dict[int, tuple[tuple[int, frozenset[str]], ...]] = {}
+    for order, (id, pool) in enumerate(published.pools.items()):
+        if not usable(pool):
+            continue
+        key: object = id
+        kind, node = published.kinds.get(id, (-1, ""))
         if node:
-            key = (
-                pool.id.driver,
-                tuple(
-                    (
-                        slice.template,
-                        own_texts(slice.raw.spec.devices, own)
-                        if (own := own_names(slice, reads))
-                        else (),
-                        tuple(map(id, slice.rules)),
-                        id(slice.counter_sets) if slice.counter_sets else 0,
-                    )
-                    for slice in pool.slices
-                ),
-                state.held(pool.id),
-                nodes is None or node in nodes,
+            if kind not in own:
+                named = ((n, own_names(slice, reads)) for n, slice in enumerate(pool.slices))
+                own[kind] = tuple((n, names) for n, names in named if names)
+            told = tuple(
+                own_texts(pool.slices[n].raw.spec.devices, names) for n, names in own[kind]
             )
+            key = (kind, told, state.held(id), nodes is None or node in nodes)
         placed = Placed(order, pool, node)
         if key in found:
             found[key].pools.append(placed)

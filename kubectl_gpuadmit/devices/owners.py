@@ -136,6 +136,8 @@ def published_twice(cluster: Cluster) -> tuple[Published, ...]:
 
 
 def _published_twice(cluster: Cluster) -> Iterator[Published]:
+    if not _repeats(cluster):
+        return
     first: dict[str | tuple[str, str], tuple[str, str, str]] = {}
     seen: dict[str, set[tuple[str, str, str]]] = {}
     for one in slices(cluster):
@@ -159,6 +161,22 @@ def _published_twice(cluster: Cluster) -> Iterator[Published]:
         if len(pair) > 1 and pair not in told:
             told.add(pair)
             yield Published(key, tuple("/".join(place) for place in pair))
+
+
+def _repeats(cluster: Cluster) -> bool:
+    """Whether a UUID or a node's PCI address is there twice: seldom, and soon told."""
+    uuids: list[str] = []
+    addresses: list[tuple[str, str]] = []
+    for one in slices(cluster):
+        if one.spec.driver not in RESOURCES or not _has_whole(one):
+            continue
+        for _, kind, uuid, _, pci in _gpus(one):
+            if kind in ("", "gpu"):
+                uuids.append(uuid)
+                if pci and one.spec.nodeName:
+                    addresses.append((one.spec.nodeName, pci.lower()))
+    named = [uuid for uuid in uuids if uuid]
+    return len(set(named)) < len(named) or len(set(addresses)) < len(addresses)
 
 
 def _has_whole(one: ResourceSlice) -> bool:

@@ -117,7 +117,8 @@ class Shelves:
         self._shared: list[Slice] = []
         self._of_pool: dict[PoolId, list[Slice]] = {}
         self._matches: dict[tuple[int, str], tuple[Node, bool]] = {}
-        self._of: dict[str, tuple[Node, tuple[NodePool, ...]]] = {}
+        self._of: dict[str, tuple[Node, tuple[NodePool, ...], int]] = {}
+        self._layouts: dict[tuple[Shape, ...], int] = {}
         self._checked: dict[object, tuple[str, Counters]] = {}
         for slice in slices:
             self._of_pool.setdefault(PoolId(slice.driver, slice.pool), []).append(slice)
@@ -134,10 +135,20 @@ class Shelves:
 
         Raises Fatal where an amount is none.
         """
+        return self._seen(info)[1]
+
+    def layout(self, info: NodeInfo) -> int:
+        """Equal for nodes whose pools have the same shapes in the same order."""
+        return self._seen(info)[2]
+
+    def _seen(self, info: NodeInfo) -> tuple[Node, tuple[NodePool, ...], int]:
         held = self._of.get(info.name)
         if held is None or held[0] is not info.node:
-            held = self._of[info.name] = (info.node, self._gathered(info))
-        return held[1]
+            pools = self._gathered(info)
+            shapes = tuple(pool.shape for pool in pools)
+            layout = self._layouts.setdefault(shapes, len(self._layouts))
+            held = self._of[info.name] = (info.node, pools, layout)
+        return held
 
     def _gathered(self, info: NodeInfo) -> tuple[NodePool, ...]:
         gathered: dict[PoolId, list[Slice]] = {}

@@ -17,7 +17,7 @@ from kubectl_gpuadmit.devices.allocator.search import Chosen
 from kubectl_gpuadmit.devices.allocator.shop import Shop
 from kubectl_gpuadmit.devices.model import Allocation, Claim, Class, Slice
 from kubectl_gpuadmit.devices.selection import attributes_read
-from kubectl_gpuadmit.kube.listed import Template, own_texts
+from kubectl_gpuadmit.kube.listed import own_texts
 
 Situation = tuple[object, ...]
 Pools = tuple[NodePool, ...]
@@ -31,35 +31,41 @@ class Situations:
         self.claims = tuple(claims)
         """Held, so that their identity stands for them."""
         self._reads = attributes_of(claims, shop.classes)
-        self._told: dict[tuple[str, Template], frozenset[str]] = {}
+        self._own: dict[int, tuple[tuple[int, int, frozenset[str]], ...]] = {}
 
     def of(self, info: NodeInfo, pools: Pools) -> Situation:
         """Equal for nodes that would fare alike."""
+        layout = self._shop.layout(info)
+        own = self._own.get(layout)
+        if own is None:
+            own = self._own[layout] = self._differing(pools)
         held = self._shop.state.held
+        taken = tuple(held(pool.id) for pool in pools)
+        return (layout, taken, self._told(info, pools, own) if own else ())
+
+    def _differing(self, pools: Pools) -> tuple[tuple[int, int, frozenset[str]], ...]:
+        """(pool, slice, attributes): what else is looked at of nodes with this layout."""
+        found = []
+        for number, pool in enumerate(pools):
+            for place, slice in enumerate(pool.holds):
+                names = own_names(slice, self._reads)
+                if names or slice.per_device:
+                    found.append((number, place, names))
+        return tuple(found)
+
+    def _told(
+        self, info: NodeInfo, pools: Pools, own: tuple[tuple[int, int, frozenset[str]], ...]
+    ) -> tuple[object, ...]:
+        slices = ((pools[number].holds[place], names) for number, place, names in own)
         return tuple(
             (
-                pool.shape,
-                held(pool.id),
-                tuple(
-                    (
-                        own_texts(slice.raw.spec.devices, names) if names else (),
-                        tuple(self._shop.reaches(device, info) for device in slice.devices)
-                        if slice.per_device
-                        else (),
-                    )
-                    for slice in pool.holds
-                    if (names := self._names(slice)) or slice.per_device
-                ),
+                own_texts(slice.raw.spec.devices, names),
+                tuple(self._shop.reaches(device, info) for device in slice.devices)
+                if slice.per_device
+                else (),
             )
-            for pool in pools
+            for slice, names in slices
         )
-
-    def _names(self, slice: Slice) -> frozenset[str]:
-        """Of the attributes that name its devices, those that the claims look at."""
-        key = (slice.driver, slice.template)
-        if key not in self._told:
-            self._told[key] = own_names(slice, self._reads)
-        return self._told[key]
 
 
 def own_names(slice: Slice, reads: frozenset[str] | None) -> frozenset[str]:

@@ -116,6 +116,8 @@ class DynamicResources:
         }
         self._stale = pod_claims.extended_claim(cluster, pod) if supplied else None
         self._claims = found.claims
+        self._open: tuple[tuple[Claim, ...], tuple[Claim, ...]] = ((), ())
+        self._no_devices: dict[tuple[int, ...], tuple[list[Claim], tuple[Shortfall, ...]]] = {}
         self._answers: dict[str, tuple[Shortfall, ...]] = {}
         self._allocations: dict[str, tuple[list[Claim], Found]] = {}
         self._of_resources: dict[tuple[str, ...], Claim] = {}
@@ -203,7 +205,10 @@ class DynamicResources:
     @property
     def to_allocate(self) -> tuple[Claim, ...]:
         """The pod's claims that have no devices yet."""
-        return tuple(claim for claim in self._claims if claim.allocation is None)
+        if self._open[0] is not self._claims:
+            waiting = tuple(claim for claim in self._claims if claim.allocation is None)
+            self._open = (self._claims, waiting)
+        return self._open[1]
 
     # -- node by node ------------------------------------------------------------------------
 
@@ -239,7 +244,12 @@ class DynamicResources:
                 return ()
             if found is None:
                 self.lacking.add(info.name)
-                return (_refused(CANNOT, "placement/no-devices", self._named(claims)),)
+                key = tuple(map(id, claims))
+                if key not in self._no_devices:
+                    text = self._named(claims)
+                    refused = _refused(CANNOT, "placement/no-devices", text)
+                    self._no_devices[key] = (claims, (refused,))
+                return self._no_devices[key][1]
             self._allocations[info.name] = (claims, found)
         if away:
             return (_refused(ELSEWHERE, "placement/claim-elsewhere", self._named(away)),)
