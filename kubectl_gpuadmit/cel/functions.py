@@ -30,6 +30,8 @@ class Overload(Struct, frozen=True):
     result: Type
     impl: Impl | None
     since: int
+    key: str
+    """The signature without the result, by which costs know it: ``_+_(string,string)``."""
 
 
 _SIGNATURE = re.compile(r"(?:(?P<on>[^:]+)::)?(?P<name>[^(]+)\((?P<args>.*)\): (?P<result>.+)")
@@ -41,7 +43,9 @@ def declare(signature: str, impl: Impl | None = None, *, since: int = 0) -> Over
     params = tuple(read(part) for part in split(match["args"]))
     if match["on"]:
         params = (read(match["on"]), *params)
-    return Overload(match["name"], bool(match["on"]), params, read(match["result"]), impl, since)
+    key = signature[: match.start("result") - len(": ")]
+    result = read(match["result"])
+    return Overload(match["name"], bool(match["on"]), params, result, impl, since, key)
 
 
 class Table:

@@ -22,6 +22,7 @@ from kubectl_gpuadmit.cel.regex import RegexError, compiled
 from kubectl_gpuadmit.cel.syntax import (
     Bind,
     Call,
+    Comprehension,
     Const,
     Fold,
     Ident,
@@ -89,6 +90,8 @@ class _Planner:
                 return self._message(node)
             case Fold():
                 return fold(node, self.plan)
+            case Comprehension():
+                raise AssertionError("programs run the macros themselves")
             case Bind():
                 return self._bind(node)
             case OptMap():

@@ -100,7 +100,23 @@ class OptMap(Struct):
     flat: bool
 
 
-Node = Const | Ident | Select | Call | ListOf | MapOf | Message | Fold | Bind | OptMap
+class Comprehension(Struct):
+    """What a macro stands for (``expand``): ``accu`` is carried from turn to turn."""
+
+    at: int
+    over: Node
+    first: str
+    second: str
+    accu: str
+    init: Node
+    condition: Node
+    step: Node
+    result: Node
+
+
+Node = (
+    Const | Ident | Select | Call | ListOf | MapOf | Message | Fold | Bind | OptMap | Comprehension
+)
 
 
 def children(node: Node) -> list[Node]:
