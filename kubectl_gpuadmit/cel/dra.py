@@ -13,21 +13,26 @@ k8s.io/api v0.37.2 resource/v1/types.go (limits).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from msgspec import Struct
 
 from kubectl_gpuadmit.cel import types
 from kubectl_gpuadmit.cel.environment import CompileError, Environment, Program
+from kubectl_gpuadmit.cel.estimate import estimate
 from kubectl_gpuadmit.cel.functions import declare
 from kubectl_gpuadmit.cel.library.collections import includes
+from kubectl_gpuadmit.cel.sizes import Size
 from kubectl_gpuadmit.cel.types import Type
 from kubectl_gpuadmit.cel.values import DomainMap, Fail, Quantity, Semver, Unsure, semver, type_name
 from kubectl_gpuadmit.kube.quantity import Quantity as Amount
 
 LONGEST = 10 * 1024
-"""Characters of an expression: CELSelectorExpressionMaxLength."""
+"""Bytes of an expression: CELSelectorExpressionMaxLength."""
+MOST_COST = 1_000_000
+"""Cost units, of the estimate and of a run: CELSelectorExpressionMaxCost."""
+TOO_COMPLEX = "too complex, exceeds cost limit"
 
 _HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
@@ -141,6 +146,16 @@ class Selector:
         self.program = program
         self.expression = program.text
 
+    @cached_property
+    def most(self) -> int:
+        """What it may cost at most, as the API server reckons when it is created."""
+        return estimate(self.program.node, self.program.checked, _size_of)
+
+    @property
+    def too_complex(self) -> str:
+        """The API server's words for a new object with this expression; '' where it takes it."""
+        return TOO_COMPLEX if self.most > MOST_COST else ""
+
     def matches(self, device: Device) -> Answer:
         """Whether the device is one of those meant."""
         if device.broken:
@@ -202,6 +217,57 @@ class _Structs:
         return None
 
 
+class _Declared(Struct, frozen=True):
+    """How large a value may be, and what lies in it."""
+
+    most: int
+    fields: dict[str, _Declared] = {}
+    key: _Declared | None = None
+    value: _Declared | None = None
+
+
+_ATTRIBUTE = _Declared(64)
+"""DeviceAttributeMaxValueLength; a list has at most 48 values."""
+
+
+def _domains(leaf: _Declared) -> _Declared:
+    """DeviceMaxDomainLength, DeviceMaxIDLength, ResourceSliceMaxAttributesAndCapacitiesPerDevice"""
+    return _Declared(
+        32, key=_Declared(63), value=_Declared(32, key=_Declared(32), value=leaf)
+    )
+
+
+_DECLARED = _Declared(
+    0,
+    {
+        "driver": _Declared(63),
+        "allowMultipleAllocations": _Declared(1),
+        "attributes": _domains(_ATTRIBUTE),
+        "capacity": _domains(_Declared(0)),
+    },
+)
+
+
+def _size_of(path: tuple[str, ...]) -> Size | None:
+    """The sizes that the API allows; cel/compile.go sizeEstimator."""
+    if path[0] != "device":
+        return None
+    found: _Declared | None = _DECLARED
+    for step in path[1:]:
+        assert found is not None
+        if step in ("@items", "@values"):
+            found = found.value
+        elif step == "@keys":
+            found = found.key
+        elif step in found.fields:
+            found = found.fields[step]
+        else:
+            found = _ATTRIBUTE if found.value is _ATTRIBUTE else None
+        if found is None:
+            return None
+    return (0, found.most)
+
+
 _INCLUDES = declare("dyn::includes(dyn): bool", includes)
 """With list attributes already in 1.36; everywhere in CEL since 1.37."""
 
@@ -241,7 +307,7 @@ def compile(
 
 @lru_cache(maxsize=4096)
 def _compile(expression: str, minor: int, lists: bool, shared: bool) -> Selector | Problem:
-    if len(expression) > LONGEST:
+    if len(expression.encode()) > LONGEST:
         return Problem(f"Too long: may not be more than {LONGEST} bytes", "too-long")
     environment, structs = _environment(minor, lists and minor >= 36, shared and minor >= 34)
 

@@ -308,6 +308,10 @@ def cel(case: Json, referee: Json) -> list[str]:
     for expression, theirs, own in zip(
         expressions, referee["cel"], ours.device_selectors(case), strict=True
     ):
+        for number in ("maxCost", "cost"):
+            if number in own and own[number] != theirs[number]:
+                found.append(f"{expression}: {number} {theirs[number]}, ours {own[number]}")
+            own.pop(number, None)
         if "unknown" in own:
             unknown += 1
             continue

@@ -443,6 +443,7 @@ def device_selectors(case: Json) -> list[Json]:
             found.append({"failed": answer.message, "matches": False})
         else:
             found.append({"matches": answer})
+        found[-1]["maxCost"] = compiled.most
     return found
 
 
