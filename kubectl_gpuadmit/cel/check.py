@@ -155,8 +155,9 @@ class _Checker:
             case Fold() | Bind() | OptMap():
                 whole = self.result.expanded[id(node)] = expanded(node)
                 found = self.visit(whole)
-                if isinstance(node, Fold) and isinstance(whole, Comprehension):
-                    node.counted = len(self.result.overloads.get(id(whole.result), ())) == 1
+                if isinstance(whole, Comprehension) and isinstance(node, Fold):
+                    result = whole.result
+                    node.counted = isinstance(result, Call) and bool(result.key)
         self.result.types[id(node)] = found
         return found
 
@@ -269,7 +270,7 @@ class _Checker:
                 elif not is_dyn(result) and found != result:
                     result = DYN
         if result is not None:
-            node.matched = len(fitting)
+            node.key = fitting[0] if len(fitting) == 1 else ""
             self.result.overloads[id(node)] = tuple(fitting)
             return result
         shown_args = [str(substitute(self.bound, arg, free_is_dyn=True)) for arg in args]

@@ -8,12 +8,14 @@ answer must carry cel-go's words.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from kubectl_gpuadmit.cel import check, library, parser, program
 from kubectl_gpuadmit.cel.folds import BUDGET
 from kubectl_gpuadmit.cel.functions import Overload, Table
 from kubectl_gpuadmit.cel.lexer import SyntaxFault
+from kubectl_gpuadmit.cel.meter import Meter
 from kubectl_gpuadmit.cel.syntax import Node
 from kubectl_gpuadmit.cel.types import Type
 from kubectl_gpuadmit.cel.values import Crash, Fail, Unsure
@@ -30,15 +32,34 @@ class CompileError(Exception):
 class Program:
     """One compiled expression."""
 
-    def __init__(self, text: str, node: Node, checked: check.Checked, run: program.Run) -> None:
+    def __init__(
+        self,
+        text: str,
+        node: Node,
+        checked: check.Checked,
+        run: program.Run,
+        meter: Callable[[], Meter],
+    ) -> None:
         self.text, self.node, self.checked = text, node, checked
         self.type: Type = checked.of(node)
         self._run = run
+        self._meter = cache(meter)
 
     def evaluate(self, variables: dict[str, Any]) -> Any:
         """The value. Raises Fail (the expression failed) or Unsure (it cannot be told)."""
         try:
             return self._run({BUDGET: [MOST_VISITS], **variables})
+        except Crash as fault:
+            raise Fail(f"internal error: {fault}") from None
+        except RecursionError:
+            raise Unsure("the expression nests too deeply") from None
+
+
+    def cost(self, variables: dict[str, Any], limit: int) -> int:
+        """What a run costs. Raises OverCost where that is more than the limit, Unsure where it
+        cannot be told, Fail where cel-go's own code breaks."""
+        try:
+            return self._meter().run(variables, limit)[1]
         except Crash as fault:
             raise Fail(f"internal error: {fault}") from None
         except RecursionError:
@@ -89,7 +110,9 @@ class Environment:
             run = program.plan(node, self._table, self._version)
         except program.PlanError as fault:
             raise CompileError(f"program instantiation failed: {fault}") from None
-        return Program(text, node, checked, run)
+        return Program(
+            text, node, checked, run, lambda: Meter(node, checked, self._table, self._version)
+        )
 
 
 def _refused(issues: str) -> CompileError:

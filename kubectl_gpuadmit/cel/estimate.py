@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.cel import estimates
 from kubectl_gpuadmit.cel.check import TYPE_NAMES, Checked
+from kubectl_gpuadmit.cel.estimates import NOWHERE, Path
 from kubectl_gpuadmit.cel.expand import ACCU, is_bind
 from kubectl_gpuadmit.cel.sizes import (
     LIST,
@@ -45,9 +46,7 @@ from kubectl_gpuadmit.cel.syntax import (
 from kubectl_gpuadmit.cel.types import Type
 from kubectl_gpuadmit.cel.values import Uint
 
-Path = tuple[str, ...]
-"""From a variable to a value: names of fields, ``@items``, ``@keys``, ``@values``, ``@indices``."""
-Sizes = Callable[[Path], Size | None]
+Sizes = Callable[[tuple[str, ...]], Size | None]
 """How large what lies at a path may be; None where that is not known."""
 
 _SCALARS = {"bool", "double", "duration", "int", "timestamp", "uint"}
@@ -88,7 +87,7 @@ class _Coster:
                 return 0
             case Ident():
                 local = self._local(node)
-                self._paths[id(node)] = local.path if local else (node.name,)
+                self._paths[id(node)] = local.path if local else Path.of(node.name)
                 return 1
             case Select():
                 return self._select(node)
@@ -113,13 +112,13 @@ class _Coster:
             return self.cost(node.operand)
         name = dotted(node)
         if name in TYPE_NAMES and not self._locals.get(name.partition(".")[0]):
-            self._paths[id(node)] = (name,)
+            self._paths[id(node)] = Path.of(name)
             return 1
         operand = self.cost(node.operand)
         if node.optional:
             self._size(node)
             return plus(1, operand)
-        self._paths[id(node)] = (*self._path(node.operand), node.field)
+        self._paths[id(node)] = self._path(node.operand).then(node.field)
         kind = self._checked.of(node.operand).kind
         return plus(operand, 1 if kind in ("map", "struct") else 0)
 
@@ -147,7 +146,7 @@ class _Coster:
                 entries = self._entries_of(node.args[0])
                 size = entries.value if entries else None
                 step = "@items" if "list" in key else "@values"
-                self._paths[id(node)] = (*self._path(node.args[0]), step)
+                self._paths[id(node)] = self._path(node.args[0]).then(step)
             if size is None:
                 size = self._size(node)
         if size is not None:
@@ -257,7 +256,7 @@ class _Coster:
             step, size = "@indices" if is_list else "@keys", entries.key if entries else None
         else:
             step, size = "@items" if is_list else "@values", entries.value if entries else None
-        return _Local((*self._path(over), step), size, None)
+        return _Local(self._path(over).then(step), size, None)
 
     def _local(self, node: Node) -> _Local | None:
         if not isinstance(node, Ident):
@@ -267,12 +266,12 @@ class _Coster:
 
     def _path(self, node: Node) -> Path:
         local = self._local(node)
-        return local.path if local else self._paths.get(id(node), ())
+        return local.path if local else self._paths.get(id(node), NOWHERE)
 
     def _part(self, node: Node) -> estimates.Part:
         path = self._path(node)
-        if path and path[0] in (ACCU, "__result__"):
-            path = ()
+        if path.steps[:1] == (ACCU,):
+            path = NOWHERE
         value = node.value if isinstance(node, Const) else None
         return estimates.Part(
             self._checked.of(node), path, self._size(node), value, self._size_of
@@ -299,8 +298,8 @@ class _Coster:
         written = _written(node)
         if written is not None:
             return fixed(written)
-        path = self._path(node)
-        declared = self._size_of(path) if path else None
+        steps = self._path(node).steps
+        declared = self._size_of(steps) if steps else None
         if declared is not None:
             self._sizes[id(node)] = declared
             return declared

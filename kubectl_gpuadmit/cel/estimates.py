@@ -40,11 +40,43 @@ _LONGEST_FORMAT, _FORMAT_PATTERN = 64, 128
 _ADDRESS: Size = (4, 16)
 
 
+class Path:
+    """From a variable to a value: names of fields, ``@items``, ``@keys``, ``@values``, ``@indices``.
+
+    cel-go keeps paths in Go slices that share their memory: a step that is added to a path which
+    has room left replaces the step that was added to the same path before. The estimates depend on
+    it (in ``m.all(k, v, …)`` the key is taken to be as large as the value), so it is so here.
+    """
+
+    __slots__ = ("_count", "_room", "_steps")
+
+    def __init__(self, steps: list[str], room: int, count: int) -> None:
+        self._steps, self._room, self._count = steps, room, count
+
+    @staticmethod
+    def of(*steps: str) -> Path:
+        return Path(list(steps), len(steps), len(steps))
+
+    def then(self, step: str) -> Path:
+        if self._count < self._room:
+            self._steps[self._count :] = [step, *self._steps[self._count + 1 :]]
+            return Path(self._steps, self._room, self._count + 1)
+        room = max(1, 2 * self._count)
+        return Path([*self.steps, step], room, self._count + 1)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return tuple(self._steps[: self._count])
+
+
+NOWHERE = Path.of()
+
+
 class Part(Struct, frozen=True):
     """The receiver or an argument of a call."""
 
     type: Type
-    path: tuple[str, ...]
+    path: Path
     computed: Size | None
     value: Any
     """Of a literal."""
@@ -54,7 +86,8 @@ class Part(Struct, frozen=True):
     def size(self) -> Size:
         if self.computed is not None:
             return self.computed
-        return (self.size_of(self.path) if self.path else None) or UNKNOWN
+        steps = self.path.steps
+        return (self.size_of(steps) if steps else None) or UNKNOWN
 
     def text(self, factor: float = TRAVERSAL) -> int:
         """The cost of going through the value once."""
@@ -64,7 +97,8 @@ class Part(Struct, frozen=True):
         """An element of a list; None where the type has no parameters."""
         if not self.type.params:
             return None
-        path = (*self.path, "@items") if self.path else ()
+        steps = self.path.steps
+        path = Path.of(*steps, "@items") if steps else NOWHERE
         return Part(self.type.params[0], path, None, None, self.size_of)
 
     def number(self, otherwise: int) -> int:

@@ -38,8 +38,8 @@ class Call(Struct):
     function: str
     args: list[Node]
     target: Node | None = None
-    matched: int = 0
-    """How many overloads the check found to fit."""
+    key: str = ""
+    """The one overload that the check found to fit; '' where there are several."""
 
 
 class ListOf(Struct):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from kubectl_gpuadmit.admission import (
     resource_lists,
 )
 from kubectl_gpuadmit.cel import dra as cel_dra
+from kubectl_gpuadmit.cel.values import Fail, Unsure
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import quantity, versions
@@ -444,6 +446,9 @@ def device_selectors(case: Json) -> list[Json]:
         else:
             found.append({"matches": answer})
         found[-1]["maxCost"] = compiled.most
+        if not device.broken:
+            with suppress(Unsure, Fail):
+                found[-1]["cost"] = compiled.program.cost(device.variables, 10**9)
     return found
 
 
