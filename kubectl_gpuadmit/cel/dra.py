@@ -23,6 +23,7 @@ from kubectl_gpuadmit.cel.environment import CompileError, Environment, Program
 from kubectl_gpuadmit.cel.estimate import estimate
 from kubectl_gpuadmit.cel.functions import declare
 from kubectl_gpuadmit.cel.library.collections import includes
+from kubectl_gpuadmit.cel.meter import CANCELLED
 from kubectl_gpuadmit.cel.sizes import Size
 from kubectl_gpuadmit.cel.types import Type
 from kubectl_gpuadmit.cel.values import DomainMap, Fail, Quantity, Semver, Unsure, semver, type_name
@@ -80,7 +81,7 @@ class Device:
     Capacities are quantities.
     """
 
-    __slots__ = ("_broken", "variables")
+    __slots__ = ("_broken", "variables", "within_limits")
 
     def __init__(
         self,
@@ -91,6 +92,10 @@ class Device:
         allow_multiple: bool = False,
     ) -> None:
         self._broken = ""
+        self.within_limits = len(attributes) + len(capacity) <= 32 and all(
+            _small(value) for value in attributes.values()
+        )
+        """Whether the API server would store it, as far as sizes go."""
         found = DomainMap()
         for name, value in attributes.items():
             domain, key = _split(name, driver)
@@ -126,6 +131,14 @@ def _split(name: str, driver: str) -> tuple[str, str]:
     return (domain, key) if slash else (driver, name)
 
 
+def _small(value: Attribute) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _ATTRIBUTE.most
+    if isinstance(value, bool | int | Version):
+        return True
+    return len(value) <= _ATTRIBUTE.most and all(_small(one) for one in value)
+
+
 def _value(value: Attribute) -> Any:
     if isinstance(value, Version):
         return _version(value.text)
@@ -151,6 +164,17 @@ class Selector:
         """What it may cost at most, as the API server reckons when it is created."""
         return estimate(self.program.node, self.program.checked, _size_of)
 
+    @cached_property
+    def _cheap(self) -> bool:
+        """Whether no device within the API's limits makes it cost what it may not.
+
+        The estimate is no bound: what is read from a value of unknown type counts nothing there,
+        and the texts in a list of unknown type neither. Both are far below a thousandfold, where
+        no text is made longer.
+        """
+        program = self.program
+        return self.most + program.steps <= MOST_COST // 1000 and not program.grows
+
     @property
     def too_complex(self) -> str:
         """The API server's words for a new object with this expression; '' where it takes it."""
@@ -161,6 +185,9 @@ class Selector:
         if device.broken:
             return RuntimeProblem(device.broken)
         try:
+            if not (self._cheap and device.within_limits):
+                if self.program.cost(device.variables, MOST_COST) > MOST_COST:
+                    return RuntimeProblem(CANCELLED)
             found = self.program.evaluate(device.variables)
         except Fail as fault:
             return RuntimeProblem(enhanced(str(fault)))
@@ -232,9 +259,7 @@ _ATTRIBUTE = _Declared(64)
 
 def _domains(leaf: _Declared) -> _Declared:
     """DeviceMaxDomainLength, DeviceMaxIDLength, ResourceSliceMaxAttributesAndCapacitiesPerDevice"""
-    return _Declared(
-        32, key=_Declared(63), value=_Declared(32, key=_Declared(32), value=leaf)
-    )
+    return _Declared(32, key=_Declared(63), value=_Declared(32, key=_Declared(32), value=leaf))
 
 
 _DECLARED = _Declared(

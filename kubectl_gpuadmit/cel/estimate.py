@@ -273,9 +273,7 @@ class _Coster:
         if path.steps[:1] == (ACCU,):
             path = NOWHERE
         value = node.value if isinstance(node, Const) else None
-        return estimates.Part(
-            self._checked.of(node), path, self._size(node), value, self._size_of
-        )
+        return estimates.Part(self._checked.of(node), path, self._size(node), value, self._size_of)
 
     def _copy(self, node: Node, source: Node) -> None:
         size, entries = self._size(source), self._entries_of(source)

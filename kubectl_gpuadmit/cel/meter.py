@@ -12,6 +12,7 @@ k8s.io/apiserver v0.37.2 pkg/cel/environment/base.go (constants are folded, has(
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from kubectl_gpuadmit.cel import operators
@@ -53,17 +54,22 @@ from kubectl_gpuadmit.cel.values import (
 )
 
 
-class OverCost(Fail):
-    """The limit is passed, and the evaluation was cancelled."""
+CANCELLED = "operation cancelled: actual cost limit exceeded"
+"""What is said where an expression costs more than it may."""
 
-    def __init__(self) -> None:
-        super().__init__("operation cancelled: actual cost limit exceeded")
+
+class _Cancelled(Exception):
+    """The limit is passed."""
+
+
+Entries = list[tuple[Any, Any]]
+Arrange = Callable[[Entries], Entries]
 
 
 class Frame:
     """The variables of a run or of one comprehension, and what was spent so far."""
 
-    __slots__ = ("accu", "begin", "names", "outer", "root", "spent", "limit")
+    __slots__ = ("accu", "arrange", "begin", "limit", "names", "outer", "root", "spent")
 
     def __init__(self, names: dict[str, Any], outer: Frame | None, limit: int) -> None:
         self.names, self.outer = names, outer
@@ -72,12 +78,13 @@ class Frame:
         self.begin: _Step | None = None
         """What gives the accumulator its first value, until that is read."""
         self.spent, self.limit = 0, limit
+        self.arrange: Arrange | None = None
 
     def pay(self, cost: int) -> None:
         root = self.root
         root.spent += cost
         if root.spent > root.limit:
-            raise OverCost
+            raise _Cancelled
 
     def find(self, name: str) -> Any:
         """The value; KeyError where there is none."""
@@ -219,11 +226,17 @@ class Meter:
     def __init__(self, node: Node, checked: Checked, table: Table, version: int) -> None:
         self._step = _Planner(checked, table, version).plan(node)
 
-    def run(self, variables: dict[str, Any], limit: int) -> tuple[Any, int]:
-        """The value or ``Failed``, and the cost. Raises OverCost, Crash, or Unsure."""
+    def cost(self, variables: dict[str, Any], limit: int, arrange: Arrange | None = None) -> int:
+        """The cost; one above the limit means that the evaluation is cancelled there.
+
+        ``arrange`` puts the entries of each map in the order in which they are gone through, which
+        Go leaves to chance. Raises Unsure where a value is not known.
+        """
         frame = Frame(variables, None, limit)
-        value = self._step.run(frame)
-        return value, frame.spent
+        frame.arrange = arrange
+        with suppress(_Cancelled, Crash):
+            self._step.run(frame)
+        return frame.spent
 
 
 class _Planner:
@@ -417,7 +430,7 @@ class _Planner:
                 return holder
             inner = Frame({}, frame, 0)
             inner.accu, inner.begin = accu, begin
-            turns = _turns(holder, second)
+            turns = _turns(holder, second, frame.root.arrange)
             if isinstance(turns, Failed):
                 return turns
             names = inner.names
@@ -437,9 +450,10 @@ class _Planner:
         return _Step(run)
 
 
-def _turns(holder: Any, second: str) -> Iterable[tuple[Any, Any]] | Failed:
+def _turns(holder: Any, second: str, arrange: Arrange | None) -> Iterable[tuple[Any, Any]] | Failed:
     if isinstance(holder, dict):
-        return [(from_key(key), value) for key, value in holder.items()]
+        entries = [(from_key(key), value) for key, value in holder.items()]
+        return arrange(entries) if arrange else entries
     if isinstance(holder, list | tuple):
         return enumerate(holder) if second else ((item, None) for item in holder)
     if second:
@@ -561,6 +575,23 @@ def _called(
                 result = Failed(fault)
         frame.pay(of_call(name, key, values, result))
         return result
+
+    if key == "lists.range(int)":
+
+        def ranged(frame: Frame) -> Any:
+            count = args[0].run(frame)
+            if count.__class__ is int and count > frame.root.limit:
+                frame.pay(count)  # as many units as there are numbers, which are not made here
+            result: Any = count
+            if not isinstance(count, Failed):
+                try:
+                    result = function(count)
+                except Fail as fault:
+                    result = Failed(fault)
+            frame.pay(of_call(name, key, [count], result))
+            return result
+
+        return ranged
 
     return run
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -140,6 +141,13 @@ def children(node: Node) -> list[Node]:
             return [node.target, node.body]
         case _:
             return []
+
+
+def every(node: Node) -> Iterator[Node]:
+    """The node and all below it."""
+    yield node
+    for child in children(node):
+        yield from every(child)
 
 
 def dotted(node: Node | None) -> str:
