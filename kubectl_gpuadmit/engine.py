@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit import claim_alone, remedies, rules
-from kubectl_gpuadmit.admission import limit_range
+from kubectl_gpuadmit.admission import device_selectors, limit_range
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
@@ -220,7 +220,7 @@ def _sort_out(
                 skipped.append(unreadable(problem))
                 continue
             ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
-            findings, unknowns = apply(obj, state)
+            findings, unknowns = apply(obj, state, kubernetes=terms.kubernetes)
             if findings:
                 refused.append(_refusal(ref, document.location, findings, unknowns))
             else:
@@ -258,9 +258,15 @@ def _at_home(obj: KubeObject, namespace: str) -> KubeObject:
     return structs.replace(obj, metadata=structs.replace(obj.metadata, namespace=namespace))
 
 
-def apply(obj: KubeObject, state: State) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
-    """Adds an object that the run brings along, unless a LimitRange or a quota refuses it."""
+def apply(
+    obj: KubeObject, state: State, *, kubernetes: str
+) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
+    """Adds an object that the run brings along, unless the API server refuses it: a selector that
+    it does not take, a LimitRange, a quota."""
     findings: tuple[Finding, ...] = ()
+    if obj.kind in device_selectors.KINDS:
+        stored = state.cluster.get(obj.kind, obj.namespace, obj.name)
+        findings = device_selectors.findings(obj, stored, kubernetes=kubernetes)
     if isinstance(obj, PersistentVolumeClaim):
         findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
     charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)

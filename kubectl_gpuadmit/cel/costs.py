@@ -46,7 +46,7 @@ def size(value: Any) -> int:
     if isinstance(value, Opaque) and value.kind == "net.IP":
         return 4 if value.value.version == 4 else 16
     if isinstance(value, Opaque) and value.kind == "net.CIDR":
-        return math.ceil(value.value.length / 8)
+        return math.ceil(int(value.value.length) / 8)
     return 1
 
 

@@ -185,9 +185,9 @@ class Selector:
         if device.broken:
             return RuntimeProblem(device.broken)
         try:
-            if not (self._cheap and device.within_limits):
-                if self.program.cost(device.variables, MOST_COST) > MOST_COST:
-                    return RuntimeProblem(CANCELLED)
+            counted = not (self._cheap and device.within_limits)
+            if counted and self.program.cost(device.variables, MOST_COST) > MOST_COST:
+                return RuntimeProblem(CANCELLED)
             found = self.program.evaluate(device.variables)
         except Fail as fault:
             return RuntimeProblem(enhanced(str(fault)))
@@ -290,7 +290,7 @@ def _size_of(path: tuple[str, ...]) -> Size | None:
             found = _ATTRIBUTE if found.value is _ATTRIBUTE else None
         if found is None:
             return None
-    return (0, found.most)
+    return (0, found.most) if found else None
 
 
 _INCLUDES = declare("dyn::includes(dyn): bool", includes)

@@ -41,7 +41,7 @@ _ADDRESS: Size = (4, 16)
 
 
 class Path:
-    """From a variable to a value: names of fields, ``@items``, ``@keys``, ``@values``, ``@indices``.
+    """From a variable to a value: names of fields, ``@items``, ``@keys``, ``@values`` …
 
     cel-go keeps paths in Go slices that share their memory: a step that is added to a path which
     has room left replaces the step that was added to the same path before. The estimates depend on
@@ -149,7 +149,7 @@ def _distinct(target: Part | None, args: list[Part]) -> Found:
     return _made(2, product(target.size, target.size))
 
 
-def _sort(text: bool) -> Callable[[Part | None, list[Part]], Found]:  # noqa: FBT001
+def _sort(text: bool) -> Callable[[Part | None, list[Part]], Found]:
     def sort(target: Part | None, args: list[Part]) -> Found:
         keys = args[0] if args else target
         assert keys is not None

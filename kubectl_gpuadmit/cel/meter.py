@@ -53,7 +53,6 @@ from kubectl_gpuadmit.cel.values import (
     type_name,
 )
 
-
 CANCELLED = "operation cancelled: actual cost limit exceeded"
 """What is said where an expression costs more than it may."""
 
