@@ -134,7 +134,7 @@ HEAVY = "sets.intersects(lists.range(1000), lists.range(990))"
 def _up_to(rng: Random, left: int, text: str) -> str:
     """An expression with so many units beside ``text`` that a few more or less decide whether it
     costs more than is left. ``lists.range(n).size() > 0`` costs n + 13."""
-    return f"lists.range({left - 13 - rng.randint(0, 70)}).size() > 0 && ({text})"
+    return f"lists.range({left - 13 - rng.randint(0, 40)}).size() > 0 && ({text})"
 
 
 def _costly(rng: Random, policy: Json) -> None:
@@ -144,7 +144,8 @@ def _costly(rng: Random, policy: Json) -> None:
     text = rng.choice(plain)
     roll = rng.random()
     if roll < 0.35:
-        spec["validations"][0]["expression"] = f"{HEAVY} && {_up_to(rng, 7987, text)}"
+        checks = [f"{HEAVY} && {_up_to(rng, 7987, one)}" for one in some(rng, plain, 8, 8)]
+        spec["validations"] = [{"expression": one} for one in checks]
     elif roll < 0.5:
         last = _up_to(rng, 14451, text)
         half = "sets.intersects(lists.range(1000), lists.range(500))"
