@@ -1,8 +1,8 @@
 """Whether the API server takes the CEL selectors of a claim, a claim template or a device class.
 
 Looks at selectors alone, and only where they are new: an object whose selectors are stored as they
-are is not validated again. Gates are taken to be on where they are not known, so that what is
-refused here is refused with any.
+are is not validated again. What is refused here is refused with every setting of the feature gates;
+the words are those with their defaults.
 
 Source: k8s.io/kubernetes v1.37.2 pkg/apis/resource/validation/validation.go
 (validateCELExpression, validateSelector); k8s.io/api v0.37.2 resource/v1/types.go.
@@ -58,7 +58,8 @@ def findings(obj: KubeObject, stored: KubeObject | None, *, kubernetes: str) -> 
     errors = [
         (one, error) for one in now for error in [_refused(one, kubernetes)] if error is not None
     ]
-    whole = message(shown_name(obj), (error for _, error in errors), obj.kind)
+    kind = f"{obj.kind}.{dra.DRA_GROUP}"
+    whole = message(shown_name(obj), (error for _, error in errors), kind)
     return tuple(
         refusal(
             error.reason,
@@ -76,20 +77,52 @@ def findings(obj: KubeObject, stored: KubeObject | None, *, kubernetes: str) -> 
 
 
 def _refused(one: _Selector, kubernetes: str) -> FieldError | None:
-    from kubectl_gpuadmit.cel import dra as cel
-
     if one.expression is None:
         return required("dra/selector-refused", one.where[:-1])
-    compiled = cel.compile(one.expression, kubernetes=kubernetes, new=True)
+    widest = _said(one.expression, one.where, kubernetes, lists=True, shared=True)
+    if widest is None:
+        return None
+    return (
+        _said(
+            one.expression,
+            one.where,
+            kubernetes,
+            lists=_is_on("DRAListTypeAttributes", kubernetes),
+            shared=_is_on("DRAConsumableCapacity", kubernetes),
+        )
+        or widest
+    )
+
+
+def _is_on(gate: str, kubernetes: str) -> bool:
+    from kubectl_gpuadmit.devices import gates, maturity
+
+    [known] = [one for one in gates.GATES if (one.component, one.name) == (gates.KUBERNETES, gate)]
+    step = maturity.step(known, maturity.release(kubernetes))
+    return step is not None and step.on
+
+
+def _said(
+    expression: str, where: Where, kubernetes: str, *, lists: bool, shared: bool
+) -> FieldError | None:
+    from kubectl_gpuadmit.cel import dra as cel
+
+    compiled = cel.compile(
+        expression,
+        kubernetes=kubernetes,
+        list_attributes=lists,
+        consumable_capacity=shared,
+        new=True,
+    )
     if isinstance(compiled, cel.Selector):
         said = compiled.too_complex
-        return forbidden("dra/selector-too-complex", one.where, said) if said else None
+        return forbidden("dra/selector-too-complex", where, said) if said else None
     reason, said = "dra/selector-refused", compiled.message
     if compiled.kind == "too-long":
-        return FieldError(reason, one.where, "Too long", None, said.removeprefix("Too long: "))
+        return FieldError(reason, where, "Too long", None, said.removeprefix("Too long: "))
     if said.startswith("program instantiation failed"):
-        return FieldError(reason, one.where, "Internal error", None, said)
-    return invalid(reason, one.where, one.expression, said)
+        return FieldError(reason, where, "Internal error", None, said)
+    return invalid(reason, where, expression, said)
 
 
 def _selectors(obj: KubeObject) -> Iterator[_Selector]:

@@ -14,10 +14,11 @@ from tests.runs import QUIET, report, world
 
 CHEAP = 'device.attributes["gpu.example.com"].model == "H100"'
 COSTLY = (
-    'device.attributes["gpu.example.com"].names.exists(a,'
-    ' device.attributes["gpu.example.com"].names.exists(b,'
-    ' device.attributes["gpu.example.com"].names.exists(c, a + b == c)))'
+    "device.attributes.exists(a, device.attributes.exists(b, device.attributes.exists(c,"
+    " device.attributes.exists(d, a == b && c == d))))"
 )
+LISTS = 'device.attributes["gpu.example.com"].names.exists(a, a == "x")'
+"""Needs the alpha feature of list attributes."""
 TOO_COMPLEX = "Forbidden: too complex, exceeds cost limit"
 
 
@@ -65,7 +66,7 @@ def test_a_class_whose_selector_may_cost_too_much_is_refused_with_its_field() ->
         "DeviceClass gpu: spec.selectors[1].cel.expression: too complex, exceeds cost limit"
     )
     assert found.evidence[-1].observed == (
-        f'DeviceClass "gpu" is invalid: spec.selectors[1].cel.expression: {TOO_COMPLEX}'
+        f'DeviceClass.resource.k8s.io "gpu" is invalid: spec.selectors[1].cel.expression: {TOO_COMPLEX}'
     )
 
 
@@ -94,7 +95,7 @@ def test_a_claim_is_refused_where_the_selector_stands(
 ) -> None:
     [found] = asked(manifest)
     assert found.field == pointer
-    assert said(manifest) == f'ResourceClaim "c" is invalid: {path}: {TOO_COMPLEX}'
+    assert said(manifest) == f'ResourceClaim.resource.k8s.io "c" is invalid: {path}: {TOO_COMPLEX}'
 
 
 def test_a_template_is_refused_as_its_claims_would_be() -> None:
@@ -106,7 +107,7 @@ def test_a_template_is_refused_as_its_claims_would_be() -> None:
         "spec": {"spec": inner["spec"]},
     }
     assert said(template) == (
-        'ResourceClaimTemplate "t" is invalid:'
+        'ResourceClaimTemplate.resource.k8s.io "t" is invalid:'
         f" spec.spec.devices.requests[0].exactly.selectors[0].cel.expression: {TOO_COMPLEX}"
     )
 
@@ -115,13 +116,22 @@ def test_an_expression_that_does_not_compile_or_is_too_long_is_refused_too() -> 
     [found] = asked(device_class("device.drivr == 'x'"))
     assert found.reason == "dra/selector-refused"
     assert said(device_class("device.drivr == 'x'")).startswith(
-        'DeviceClass "gpu" is invalid: spec.selectors[0].cel.expression: Invalid value:'
+        'DeviceClass.resource.k8s.io "gpu" is invalid: spec.selectors[0].cel.expression: Invalid value:'
         " \"device.drivr == 'x'\": compilation failed: ERROR: <input>:1:7: undefined field"
     )
     assert said(device_class(f"'{'ü' * 5200}' == 'x'")) == (
-        'DeviceClass "gpu" is invalid: spec.selectors[0].cel.expression: Too long: may not be more'
+        'DeviceClass.resource.k8s.io "gpu" is invalid: spec.selectors[0].cel.expression: Too long: may not be more'
         " than 10240 bytes"
     )
+
+
+def test_an_expression_that_some_feature_gate_allows_is_left_to_the_rule_on_features() -> None:
+    assert asked(device_class(LISTS)) == ()
+
+
+def test_what_every_gate_refuses_is_told_as_with_the_defaults() -> None:
+    inner = COSTLY.replace("a == b", LISTS)
+    assert "expression of type 'any' cannot be range" in said(device_class(inner))
 
 
 def test_several_faults_are_one_message() -> None:
@@ -131,7 +141,7 @@ def test_several_faults_are_one_message() -> None:
         "/spec/selectors/1/cel/expression",
     ]
     assert found[0].evidence[-1].observed == (
-        f'DeviceClass "gpu" is invalid: [spec.selectors[0].cel.expression: {TOO_COMPLEX},'
+        f'DeviceClass.resource.k8s.io "gpu" is invalid: [spec.selectors[0].cel.expression: {TOO_COMPLEX},'
         f" spec.selectors[1].cel.expression: {TOO_COMPLEX}]"
     )
 
