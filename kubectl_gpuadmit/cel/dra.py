@@ -44,7 +44,7 @@ _HINT = (
 class Problem(Struct, frozen=True):
     """The expression is refused when it is created; the API server's words.
 
-    ``kind`` is ``invalid`` (Invalid value), ``too-long`` or ``forbidden``.
+    ``kind`` is ``invalid`` (Invalid value), ``too-long`` or ``internal``.
     """
 
     message: str
@@ -344,4 +344,6 @@ def _compile(expression: str, minor: int, lists: bool, shared: bool) -> Selector
     try:
         return Selector(environment.compile(expression, accept))
     except CompileError as fault:
-        return Problem(str(fault))
+        said = str(fault)
+        internal = said.startswith("program instantiation failed")
+        return Problem(said, "internal" if internal else "invalid")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ import msgspec
 from kubectl_gpuadmit.admission import (
     chain,
     defaults,
+    device_claims,
     limit_range,
     pod_security,
     quota,
@@ -24,6 +26,7 @@ from kubectl_gpuadmit.cel.values import Unsure
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import quantity, versions
+from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import (
@@ -228,6 +231,12 @@ def other_object(case: Json) -> Json:
     return answer
 
 
+def claim_errors(case: Json) -> list[str]:
+    """Of a ResourceClaim, template or DeviceClass that is created."""
+    found = device_claims.errors(decode(case["pod"]))
+    return list(dict.fromkeys(error.text for error in found))
+
+
 # -- placement and preemption ----------------------------------------------------------------------
 
 
@@ -331,7 +340,11 @@ def preempted(case: Json) -> Json:
 
 def dra(case: Json) -> Json:
     """What DynamicResources says of each node by itself, and which devices the claims would get."""
-    cycle = Cycle(cluster_of(case), stored(case), kubernetes=KUBERNETES, now=NOW)
+    written = {"apiVersion": "v1", "kind": "List", "items": case["objects"]}
+    objects, _ = decode_bulk(json.dumps(written).encode(), "case")  # as files are read
+    cycle = Cycle(
+        Cluster.of(objects, known=ALL_KINDS), stored(case), kubernetes=KUBERNETES, now=NOW
+    )
     verdicts = cycle.verdicts()
     answer = answered(cycle, verdicts)
     answer["alone"], answer["allocations"], answer["extended"], answer["scores"] = {}, {}, {}, {}

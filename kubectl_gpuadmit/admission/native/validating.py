@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kubectl_gpuadmit.admission.native import bound as bindings
+from kubectl_gpuadmit.admission.native import parameters
 from kubectl_gpuadmit.admission.native.bound import Bound
 from kubectl_gpuadmit.admission.native.expressions import (
     A_BOOL,
@@ -26,6 +27,7 @@ from kubectl_gpuadmit.admission.native.expressions import (
     of_policy,
 )
 from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
+from kubectl_gpuadmit.admission.native.who import Makers, variable
 from kubectl_gpuadmit.cel.values import Fail, Unknown, Unsure, type_name
 from kubectl_gpuadmit.cluster import Cluster
 
@@ -63,8 +65,16 @@ def asked(request: Request, cluster: Cluster, *, version: int) -> Iterator[Said]
         if not one.sure:
             yield _unknown(one, f"the labels of namespace {request.namespace}")
             continue
+        if one.empty:
+            yield _unknown(one, bindings.LEFT_OUT)
+            continue
+        if one.broken:
+            if one.fails:
+                yield Said(one, "failed", one.broken, ("Deny",))
+            continue
         try:
-            chosen = bindings.params(one, request, cluster)
+            ref = one.rules.get("paramRef")
+            chosen = parameters.params(one.spec, ref, request, cluster, bare=False)
         except Unsure as problem:
             yield _unknown(one, str(problem))
             continue
@@ -75,6 +85,34 @@ def asked(request: Request, cluster: Cluster, *, version: int) -> Iterator[Said]
             continue
         for param in chosen:
             yield from _evaluated(one, param, request, cluster, version)
+
+
+def asked_by(request: Request, makers: Makers, cluster: Cluster, *, version: int) -> Iterator[Said]:
+    """The same for an object that one of ``makers`` creates: what all of them are told is known."""
+    blind = list(asked(structs.replace(request, user=makers.otherwise), cluster, version=version))
+    if not makers.candidates or all(one.outcome != "unknown" for one in blind):
+        yield from blind
+        return
+    each = [
+        list(asked(structs.replace(request, user=variable(one)), cluster, version=version))
+        for one in makers.candidates
+    ]
+    names = sorted({_of(one) for said in (blind, *each) for one in said})
+    for name in names:
+        answers = [[one for one in said if _of(one) == name] for said in each]
+        if all(_gist(one) == _gist(answers[0]) for one in answers[1:]):
+            yield from answers[0]
+        else:
+            yield from (one for one in blind if _of(one) == name)
+
+
+def _gist(answer: list[Said]) -> list[Said]:
+    """An answer without its words: a message may name who asks."""
+    return [structs.replace(one, message="") for one in answer]
+
+
+def _of(said: Said) -> tuple[str, str]:
+    return said.bound.policy, said.bound.binding
 
 
 def _unknown(one: Bound, what: str, index: int = -1) -> Said:
