@@ -23,10 +23,18 @@ from kubectl_gpuadmit.cel.environment import CompileError, Environment, Program
 from kubectl_gpuadmit.cel.estimate import estimate
 from kubectl_gpuadmit.cel.functions import declare
 from kubectl_gpuadmit.cel.library.collections import includes
-from kubectl_gpuadmit.cel.meter import CANCELLED
 from kubectl_gpuadmit.cel.sizes import Size
+from kubectl_gpuadmit.cel.steps import CANCELLED
+from kubectl_gpuadmit.cel.texts import semver
 from kubectl_gpuadmit.cel.types import Type
-from kubectl_gpuadmit.cel.values import DomainMap, Fail, Quantity, Semver, Unsure, semver, type_name
+from kubectl_gpuadmit.cel.values import (
+    DomainMap,
+    Fail,
+    Quantity,
+    Semver,
+    Unsure,
+    type_name,
+)
 from kubectl_gpuadmit.kube.quantity import Quantity as Amount
 
 LONGEST = 10 * 1024
