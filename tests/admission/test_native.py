@@ -607,6 +607,102 @@ def test_a_patch_changes_a_custom_workload_and_a_merge_into_it_is_unknown() -> N
     assert "how an apply configuration is merged into a" in unknown.missing
 
 
+def only(resource: str, group: str = "apps") -> Json:
+    return {**DEPLOYMENTS, "apiGroups": [group], "resources": [resource]}
+
+
+def test_the_replica_set_of_a_deployment_is_asked_about_as_its_controller_makes_it() -> None:
+    sees = (
+        "object.metadata.name.startsWith('web-') && object.spec.replicas == 3",
+        "object.metadata.ownerReferences[0].kind == 'Deployment'",
+        "has(object.spec.selector.matchLabels) && 'pod-template-hash' in object.metadata.labels",
+        "object.metadata.annotations['deployment.kubernetes.io/desired-replicas'] == '3'",
+        "object.spec.template.spec.restartPolicy == 'Always'",
+        "request.userInfo.username.startsWith('system:') && request.resource.resource =="
+        " 'replicasets'",
+    )
+    verdict = judged(policy(*sees, rules=[only("replicasets")]), binding(), user="alice")
+    assert [f for f in verdict.findings if f.reason in told.REASONS] == []
+    assert [u for u in verdict.unknowns if u.rule == "admission/policy"] == []
+    refused = judged(policy("object.spec.replicas < 3", rules=[only("replicasets")]), binding())
+    (found,) = [f for f in refused.findings if f.reason in told.REASONS]
+    assert str(found.evidence[-1].observed).startswith(
+        'replicasets.apps "web-xxxxx" is forbidden: '
+    )
+    assert refused.admission == "denied"
+    changes = mutation(
+        "Object{spec: Object.spec{replicas: 1}}",
+        matchConstraints={"resourceRules": [only("replicasets")]},
+    )
+    (unknown,) = [u for u in judged(*changes).unknowns if u.rule == "admission/policy"]
+    assert unknown.missing == (
+        "what becomes of a ReplicaSet that MutatingAdmissionPolicy m (binding m) changes under its"
+        " owner"
+    )
+
+
+CRON_JOB = """\
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: web, namespace: team-a}
+spec:
+  schedule: "0 * * * *"
+  concurrencyPolicy: Forbid
+  jobTemplate:
+    metadata: {labels: {team: a}}
+    spec:
+      parallelism: 2
+      completions: 4
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: "nginx:1"}]
+"""
+
+
+def test_the_job_of_a_cron_job_is_changed_on_its_way() -> None:
+    fewer = (
+        "object.metadata.labels['team'] == 'a' && object.metadata.name.startsWith('web-') ?"
+        " Object{spec: Object.spec{parallelism: 1}} : Object{}"
+    )
+    spec = {"matchConstraints": {"resourceRules": [only("jobs", "batch")]}}
+    verdict = judged(*mutation(fewer, **spec), manifest=CRON_JOB)
+    assert (verdict.admission, verdict.pods) == ("mutated", 1)
+    (change,) = verdict.mutations
+    assert change.ops == (
+        {"op": "replace", "path": "/spec/jobTemplate/spec/parallelism", "value": 1},
+    )
+    assert change.before == {"/spec/jobTemplate/spec/parallelism": 2}
+    assert change.summary == (
+        "MutatingAdmissionPolicy m (binding m), of the Job that is made from it"
+    )
+
+
+LEADER_WORKER_SET = """\
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: web, namespace: team-a}
+spec:
+  leaderWorkerTemplate:
+    size: 2
+    workerTemplate: {spec: {containers: [{name: main, image: "nginx:1"}]}}
+"""
+
+
+def test_what_other_controllers_make_on_the_way_is_named() -> None:
+    sets = policy("object.spec.replicas < 3", rules=[only("statefulsets")])
+    verdict = judged(sets, binding(), manifest=LEADER_WORKER_SET)
+    (unknown,) = [u for u in verdict.unknowns if u.rule == "admission/policy"]
+    assert unknown.missing == (
+        "what ValidatingAdmissionPolicy p (binding b) would say: of the statefulsets.apps that the"
+        " controller of leaderworkerset/web makes"
+    )
+    assert unknown.level == "warn"
+    elsewhere = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}
+    quiet = judged(sets, binding(matchResources=elsewhere), manifest=LEADER_WORKER_SET)
+    assert [u for u in quiet.unknowns if u.rule == "admission/policy"] == []
+
+
 def test_who_applies_a_workload_is_another_than_who_makes_its_pods() -> None:
     mine = "request.userInfo.username == 'alice'"
     both = policy(mine, rules=[DEPLOYMENTS, PODS])

@@ -197,6 +197,38 @@ def _contains(whole: Any, part: Any) -> bool:
     return bool(whole == part)
 
 
+def test_the_replica_set_is_what_we_say_of_it(bed: ControlPlane, ask: Ask) -> None:
+    check = (
+        "object.spec.replicas == 2 && object.metadata.ownerReferences[0].name == 'web'"
+        " && object.metadata.annotations['deployment.kubernetes.io/desired-replicas'] == '2'"
+        " && 'pod-template-hash' in object.spec.selector.matchLabels"
+        " && object.metadata.labels['app'] == 'web' && request.userInfo.username != 'admin'"
+    )
+    in_force(
+        bed,
+        *validating("a-seen", check, rule("apps", "replicasets")),
+        *validating("b-small", "object.spec.replicas < 3", rule("apps", "replicasets")),
+    )
+    document = workload("Deployment", "web", replicas=2)
+    verdict = ask(document)
+    assert (said(verdict), unknown(verdict)) == ([], [])
+    bed.client.create(document)
+    bed.wait(lambda: len(bed.client.list("v1", "Pod", TEAM)) == 2, what="two pods")
+    large = workload("Deployment", "large", replicas=3)
+    (ours,) = [one for one in said(ask(large)) if "b-small" in one]
+    bed.client.create(large)
+    path = bed.client.path_of(large)
+
+    def failure() -> str:
+        conditions = bed.client.get(path).get("status", {}).get("conditions") or []
+        return next((c["message"] for c in conditions if c["type"] == "ReplicaFailure"), "")
+
+    theirs = bed.wait(failure, what="the refusal of the ReplicaSet")
+    wording = "ValidatingAdmissionPolicy 'b-small' with binding 'b-small' denied request: "
+    assert wording in theirs
+    assert wording in ours
+
+
 def test_the_controllers_make_pods_as_accounts_of_their_own(bed: ControlPlane, ask: Ask) -> None:
     check = "request.userInfo.username.startsWith('system:')"
     in_force(bed, *validating("of-system", check, rule("", "pods")))
