@@ -294,13 +294,13 @@ class Skipped(Struct, frozen=True):
     """What would make it judged."""
 
 
-def unreadable(error: GpuAdmitError, ref: Ref | None = None) -> Skipped:
+def unreadable(error: GpuAdmitError) -> Skipped:
     """An input document that could not be read, with everything that its error knows."""
     place = error.file
     if error.line:
         place += f":{error.line}" + (f":{error.column}" if error.column else "")
     return Skipped(
-        ref=ref or Ref("", "", "", ""),
+        ref=Ref("", "", "", ""),
         location=place,
         treated="unreadable",
         detail=error.message,

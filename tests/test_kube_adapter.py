@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from kubectl_gpuadmit.adapters.kube import listing, whoami
-from kubectl_gpuadmit.adapters.kube.connection import Access, Connection, connect
+from kubectl_gpuadmit.adapters.kube.connection import Access, Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
+from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
 from kubectl_gpuadmit.adapters.kube.named import document, fetch
 from kubectl_gpuadmit.adapters.kube.reading import read_cluster, server_version
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kubectl_gpuadmit.adapters.kube.connection import Connection
     from kubectl_gpuadmit.adapters.kube.resources import Catalogue
     from kubectl_gpuadmit.cluster import Cluster
-    from kubectl_gpuadmit.happened import History
+    from kubectl_gpuadmit.happened.history import History
     from kubectl_gpuadmit.kube.manifests import Document
     from kubectl_gpuadmit.kube.requester import Requester
     from kubectl_gpuadmit.kube.workloads import Workload
@@ -98,7 +98,8 @@ def _carry_out(session: _Session, found: Round) -> None:
 
 
 def _begin(question: Question, live: Live, progress: Progress) -> _Session:
-    from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+    from kubectl_gpuadmit.adapters.kube.connection import Access
+    from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
     from kubectl_gpuadmit.adapters.kube.reading import server_version
     from kubectl_gpuadmit.adapters.kube.resources import Catalogue
     from kubectl_gpuadmit.cli.models import with_load
@@ -329,7 +330,7 @@ def _with_histories(
 
 
 def _is_placed(report: Report, histories: dict[tuple[str, str, str], History]) -> bool:
-    from kubectl_gpuadmit.happened import placed
+    from kubectl_gpuadmit.happened.history import placed
 
     for verdict in report.workloads:
         history = _history(verdict, histories)

@@ -22,7 +22,8 @@ from kubectl_gpuadmit.sizing import devices as devicelib
 from kubectl_gpuadmit.sizing import objects
 from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.devices import Devices
-from kubectl_gpuadmit.sizing.recognise import Recognised, Recognition, recognised
+from kubectl_gpuadmit.sizing.recognise import recognised
+from kubectl_gpuadmit.sizing.recognition import Recognised, Recognition
 from kubectl_gpuadmit.sizing.registry import Facts, Models, look_up
 from kubectl_gpuadmit.sizing.serving import Serving
 
@@ -252,7 +253,7 @@ def _engine(
         kinds = kinds or f"memory of {resource}: no node that the pod may use has {count} of it"
     if isinstance(kinds, str):
         return EngineFit(recognised=one, facts=facts, missing=(kinds,))
-    pods = _pods_of_a_replica(workload, group, one)
+    pods = _pods_of_a_replica(workload, one)
     on = tuple(on_devices(facts, one, kind, pod, want) for kind in kinds)
     return EngineFit(recognised=one, facts=facts, on=on, gpus=count * pods, pods=pods)
 
@@ -367,7 +368,7 @@ def _at(template: Mapping[str, Any], pointer: str) -> Any:
     return found
 
 
-def _pods_of_a_replica(workload: Workload, group: PodGroup, one: Recognised) -> int:
+def _pods_of_a_replica(workload: Workload, one: Recognised) -> int:
     """Pods that hold one engine together: as many as its GPUs need, where the kind makes groups."""
     world = one.serving.world_size
     if not one.gpus or world <= one.gpus:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from kubectl_gpuadmit.admission import native
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import dra, objects, policy_parameters
+from kubectl_gpuadmit.kube.listed import Listed
 from kubectl_gpuadmit.kube.objects import ConfigMap, Generic, KubeObject
 from kubectl_gpuadmit.kube.policy_parameters import KIND as PARAMETERS
 from kubectl_gpuadmit.kube.policy_parameters import written
@@ -257,7 +258,7 @@ class _Plain:
         match held:
             case Struct():
                 return self.struct(held)
-            case tuple() | list():
+            case tuple() | list() | Listed():
                 return [self._value(item) for item in held]
             case _:
                 return held

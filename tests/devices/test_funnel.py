@@ -10,7 +10,7 @@ import pytest
 
 from examples import make_devices
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.devices import funnel, normal
+from kubectl_gpuadmit.devices import funnel, normal, selected
 from kubectl_gpuadmit.devices.allocator import of as features_of
 from kubectl_gpuadmit.devices.funnel import Funnel, Lack, Near, Surroundings
 from kubectl_gpuadmit.devices.inventory import Inventory
@@ -207,14 +207,14 @@ def test_all_devices_of_a_kind_need_no_number() -> None:
 def test_equal_devices_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """5,000 nodes of one kind have eight kinds of devices at most, whatever their number."""
     asked = 0
-    original = funnel.as_seen
+    original = selected.as_seen
 
     def counting(device: Any) -> Any:
         nonlocal asked
         asked += 1
         return original(device)
 
-    monkeypatch.setattr(funnel, "as_seen", counting)
+    monkeypatch.setattr(selected, "as_seen", counting)
     given = [*make_devices.classes()]
     for number in range(50):
         given += make_devices.h100(f"n{number}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
 from typing import Any
 
@@ -21,6 +22,7 @@ from kubectl_gpuadmit.cel import dra as cel_dra
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import quantity, versions
+from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import (
@@ -334,7 +336,11 @@ def preempted(case: Json) -> Json:
 
 def dra(case: Json) -> Json:
     """What DynamicResources says of each node by itself, and which devices the claims would get."""
-    cycle = Cycle(cluster_of(case), stored(case), kubernetes=KUBERNETES, now=NOW)
+    written = {"apiVersion": "v1", "kind": "List", "items": case["objects"]}
+    objects, _ = decode_bulk(json.dumps(written).encode(), "case")  # as files are read
+    cycle = Cycle(
+        Cluster.of(objects, known=ALL_KINDS), stored(case), kubernetes=KUBERNETES, now=NOW
+    )
     verdicts = cycle.verdicts()
     answer = answered(cycle, verdicts)
     answer["alone"], answer["allocations"], answer["extended"], answer["scores"] = {}, {}, {}, {}
