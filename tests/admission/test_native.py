@@ -21,7 +21,7 @@ from kubectl_gpuadmit.kube.policy_parameters import KEPT, record, written
 from kubectl_gpuadmit.kube.requester import impersonated
 from kubectl_gpuadmit.kube.workloads import Workload
 from kubectl_gpuadmit.policy import Policy
-from kubectl_gpuadmit.verdict import Ref, Source, Verdict
+from kubectl_gpuadmit.verdict import Ref, Report, Source, Verdict
 from tests.admission.objects import cluster, obj
 from tests.controlplane.binaries import Missing
 from tests.controlplane.referee_client import Referee
@@ -701,6 +701,75 @@ def test_what_other_controllers_make_on_the_way_is_named() -> None:
     elsewhere = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}
     quiet = judged(sets, binding(matchResources=elsewhere), manifest=LEADER_WORKER_SET)
     assert [u for u in quiet.unknowns if u.rule == "admission/policy"] == []
+
+
+CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: two, namespace: team-a}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly: {deviceClassName: gpu.nvidia.com%s}
+---
+"""
+_REQUESTS = "object.spec.spec.devices.requests"
+TEMPLATES = {
+    "apiGroups": ["resource.k8s.io"],
+    "apiVersions": ["*"],
+    "operations": ["CREATE"],
+    "resources": ["resourceclaimtemplates"],
+}
+
+
+def told_of_claims(*objects: KubeObject, more: str = "") -> Report:
+    return evaluate(
+        read_documents((CLAIM % more + DEPLOYMENT).encode(), "m.yaml"),
+        cluster(*objects, obj("Namespace", "team-a")),
+        Policy.default(),
+        now=NOW,
+        source=Source("none", ""),
+        with_remedies=False,
+        requester=impersonated("alice"),
+    )
+
+
+def test_claims_that_a_run_brings_along_are_asked_about_too() -> None:
+    few = policy(
+        f"{_REQUESTS}.all(r, r.exactly.allocationMode == 'ExactCount' && r.exactly.count <= 2)",
+        f"{_REQUESTS}.all(r, !has(r.exactly.adminAccess)) && request.userInfo.username == 'alice'",
+        rules=[TEMPLATES],
+    )
+    fine = told_of_claims(few, binding())
+    assert [one.treated for one in fine.skipped] == ["applied"]
+    assert [u for u in fine.workloads[0].unknowns if u.rule == "admission/policy"] == []
+    refused, _ = told_of_claims(few, binding(), more=", count: 4").workloads
+    assert (refused.ref.name, refused.admission) == ("two", "denied")
+    (found,) = refused.findings
+    assert str(found.evidence[-1].observed).startswith(
+        'resourceclaimtemplates.resource.k8s.io "two" is forbidden: '
+    )
+
+
+def test_what_cannot_be_said_of_a_claim_is_told_with_the_workloads_of_its_namespace() -> None:
+    reads = "authorizer.group('').resource('pods').check('get').allowed()"
+    (verdict,) = told_of_claims(policy(reads, rules=[TEMPLATES]), binding()).workloads
+    (unknown,) = [u for u in verdict.unknowns if u.rule == "admission/policy"]
+    assert "what the authorizer would say" in unknown.missing
+    warned = told_of_claims(policy("false", rules=[TEMPLATES]), binding(validationActions=["Warn"]))
+    assert [f.level for f in warned.workloads[0].findings if f.reason in told.REASONS] == ["warn"]
+
+
+def test_a_claim_is_changed_on_its_way_into_the_cluster() -> None:
+    patch = "[JSONPatch{op: 'add', path: '/spec/spec/devices/requests/0/exactly/count', value: 3}]"
+    changes = mutation(patch, matchConstraints={"resourceRules": [TEMPLATES]})
+    (skipped,) = told_of_claims(*changes).skipped
+    assert skipped.detail == "changed by MutatingAdmissionPolicy m (binding m)"
+    few = policy(f"{_REQUESTS}[0].exactly.count < 3", rules=[TEMPLATES])
+    refused = told_of_claims(*changes, few, binding()).workloads[0]
+    assert refused.admission == "denied", "the change is seen by those that come after it"
 
 
 def test_who_applies_a_workload_is_another_than_who_makes_its_pods() -> None:

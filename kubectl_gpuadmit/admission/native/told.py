@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from kubectl_gpuadmit.admission.native import (
     between,
     bound,
+    brought,
     mutating,
     request,
     validating,
@@ -31,7 +32,7 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
-from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Mutation, Unknown
+from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Mutation, Ref, Unknown
 
 Json = dict[str, Any]
 
@@ -120,16 +121,45 @@ def workload_policies(
     if workload.ref.kind == "Pod":
         return Policies([], [], [])
     asked = workloads.request(workload, version=version(kubernetes)[1])
+    name = mutating.type_name(asked)
+    return _of_object(
+        asked,
+        workload.manifest,
+        makers,
+        cluster,
+        store=lambda raw: workloads.stored(raw, name),
+        kubernetes=kubernetes,
+    )
+
+
+def brought_policies(
+    document: Json, ref: Ref, makers: Makers, cluster: Cluster, *, kubernetes: str
+) -> Policies:
+    """The same of an object that a run brings along beside its workloads."""
+    asked = brought.request(document, ref)
+    if asked is None:
+        return Policies([], [], [])
+    return _of_object(asked, document, makers, cluster, store=brought.stored, kubernetes=kubernetes)
+
+
+def _of_object(
+    asked: Request,
+    manifest: Json,
+    makers: Makers,
+    cluster: Cluster,
+    *,
+    store: Callable[[Json], Json],
+    kubernetes: str,
+) -> Policies:
     result = mutating.mutated_by(asked, makers, cluster, version=version(kubernetes)[1])
     told = _troubles(result)
-    told.mutations += _mutations(result, workload.manifest, request.whole, of="object")
+    told.mutations += _mutations(result, manifest, request.whole, of="object")
     if told.findings:
         return told
-    raw = workloads.stored(result.object, mutating.type_name(asked))
-    after = structs.replace(
-        asked, object=raw, labels=workloads.labels(raw), name=str(raw["metadata"].get("name", ""))
-    )
-    found, unsure = _said(after, makers, workload.ref.name, cluster, kubernetes)
+    raw = store(result.object)
+    name = str(raw["metadata"].get("name", ""))
+    after = structs.replace(asked, object=raw, labels=workloads.labels(raw), name=name)
+    found, unsure = _said(after, makers, name, cluster, kubernetes)
     told.findings += found
     told.unknowns += unsure
     return told
