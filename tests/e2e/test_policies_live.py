@@ -231,6 +231,43 @@ def test_the_replica_set_is_what_we_say_of_it(bed: ControlPlane, ask: Ask) -> No
     assert wording in ours
 
 
+def test_claims_and_templates_are_as_we_show_them_to_a_policy(
+    bed: ControlPlane, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = (
+        "(has(object.spec.devices) ? object.spec : object.spec.spec).devices.requests.all(r,"
+        " r.exactly.allocationMode == 'ExactCount' && r.exactly.count <= 2 &&"
+        " r.exactly.?tolerations.orValue([]).all(t, t.operator == 'Equal'))"
+        " && has(object.status) == (object.kind == 'ResourceClaim')"
+    )
+    rules = rule("resource.k8s.io", "resourceclaims", "resourceclaimtemplates")
+    in_force(bed, *validating("few", check, rules))
+    exactly: Json = {
+        "deviceClassName": "gpu.nvidia.com",
+        "tolerations": [{"key": "a", "value": "b", "effect": "NoSchedule"}],
+    }
+    for kind in ("ResourceClaim", "ResourceClaimTemplate"):
+        for number in (1, 4):
+            more = {} if number == 1 else {"count": number}
+            spec: Json = {"devices": {"requests": [{"name": "g", "exactly": {**exactly, **more}}]}}
+            document = {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": kind,
+                "metadata": {"name": f"of-{number}", "namespace": TEAM},
+                "spec": spec if kind == "ResourceClaim" else {"spec": spec},
+            }
+            theirs = refusal(bed, document)
+            assert bool(theirs) == (number == 4), theirs
+            file = tmp_path / "claim.json"
+            file.write_text(json.dumps(document))
+            main(["explain", "-f", str(file), "--kubeconfig", str(bed.kubeconfig), "-o", "json"])
+            out, err = capsys.readouterr()
+            workloads = json.loads(out)["workloads"] if out else []
+            assert [one for verdict in workloads for one in said(verdict)] == (
+                [theirs] if theirs else []
+            ), err
+
+
 def test_the_controllers_make_pods_as_accounts_of_their_own(bed: ControlPlane, ask: Ask) -> None:
     check = "request.userInfo.username.startsWith('system:')"
     in_force(bed, *validating("of-system", check, rule("", "pods")))
