@@ -342,7 +342,7 @@ def apply(
 
     By its own validation (claims, templates and device classes), a LimitRange or a quota.
     """
-    findings = _invalid(obj, kubernetes)
+    findings = _invalid(obj, state.cluster, kubernetes)
     if isinstance(obj, PersistentVolumeClaim):
         findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
     charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
@@ -352,13 +352,14 @@ def apply(
     return (*findings, *charged), unknowns
 
 
-def _invalid(obj: KubeObject, kubernetes: str) -> tuple[Finding, ...]:
+def _invalid(obj: KubeObject, cluster: Cluster, kubernetes: str) -> tuple[Finding, ...]:
     if not obj.apiVersion.startswith(f"{DRA_GROUP}/"):
         return ()
     # CEL is not imported by runs that have no claims
     from kubectl_gpuadmit.admission import device_claims
 
-    return device_claims.findings(obj, kubernetes=kubernetes)
+    stored = cluster.get(obj.kind, obj.namespace, obj.name)
+    return device_claims.findings(obj, stored=stored, kubernetes=kubernetes)
 
 
 def _refusal(

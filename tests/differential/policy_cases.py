@@ -241,12 +241,57 @@ PATCHES = (
 )
 
 
+HEAVY = "sets.intersects(lists.range(1000), lists.range(990))"
+"""992013 cost units in a moment: the sets are charged as if each pair was compared."""
+
+
+def _up_to(rng: Random, left: int, text: str) -> str:
+    """An expression with so many units beside ``text`` that a few more or less decide whether it
+    costs more than is left. ``lists.range(n).size() > 0`` costs n + 13."""
+    return f"lists.range({left - 13 - rng.randint(0, 40)}).size() > 0 && ({text})"
+
+
+def _costly(rng: Random, policy: Json) -> None:
+    """Brings one of the limits of cost near."""
+    spec = policy["spec"]
+    plain = [one for one in CHECKS if "variables" not in one]
+    text = rng.choice(plain)
+    roll = rng.random()
+    if roll < 0.35:
+        checks = [f"{HEAVY} && {_up_to(rng, 7987, one)}" for one in some(rng, plain, 8, 8)]
+        spec["validations"] = [{"expression": one} for one in checks]
+    elif roll < 0.5:
+        last = _up_to(rng, 14451, text)
+        half = "sets.intersects(lists.range(1000), lists.range(500))"
+        conditions = (HEAVY, HEAVY, f"{half} && {last}")
+        spec["matchConditions"] = [
+            {"name": f"m{n}", "expression": one} for n, one in enumerate(conditions)
+        ]
+    elif roll < 0.6:
+        spec["variables"] = [*VARIABLES, {"name": "heavy", "expression": HEAVY}]
+        checks = ["variables.heavy", *[HEAVY] * 9, _up_to(rng, 79868, text)]
+        spec["validations"] = [{"expression": one} for one in checks]
+    elif roll < 0.7:
+        spec["variables"] = [{"name": "over", "expression": f"{HEAVY} && {HEAVY}"}]
+        spec["validations"] = [{"expression": "variables.over"}, {"expression": text}]
+    elif roll < 0.85:
+        checks = [*[HEAVY] * 10, _up_to(rng, 79870, text)]
+        spec["validations"] = [{"expression": one} for one in checks]
+    else:
+        checks = [*[HEAVY] * 9, text]
+        spec["validations"] = [
+            {"expression": one, "messageExpression": f"{HEAVY} ? 'x' : 'y'"} for one in checks
+        ]
+
+
 def case(rng: Random) -> Json:
     validating = rng.randint(0, 3)
     mutating = rng.randint(0, 2) if validating else rng.randint(1, 2)
     kind = "Pod" if chance(rng, 0.6) else rng.choice(tuple(WORKLOADS))
     policies = [_policy(rng, number, kind) for number in range(validating)]
     mutations = [_mutation(rng, number, kind) for number in range(mutating)]
+    if policies and chance(rng, 0.1):
+        _costly(rng, policies[0])
     labels = {"env": rng.choice(("prod", "dev"))} if chance(rng, 0.7) else {}
     return {
         "objects": [

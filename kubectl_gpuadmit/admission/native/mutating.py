@@ -17,7 +17,14 @@ from msgspec import Struct, structs
 from kubectl_gpuadmit.admission.native import bound as bindings
 from kubectl_gpuadmit.admission.native import json_patch, merge, parameters, pod_defaults, workloads
 from kubectl_gpuadmit.admission.native.bound import Bound
-from kubectl_gpuadmit.admission.native.expressions import A_PATCH, AN_OBJECT, of_policy
+from kubectl_gpuadmit.admission.native.expressions import (
+    A_PATCH,
+    AN_OBJECT,
+    PER_POLICY,
+    Budget,
+    OutOfBudget,
+    of_policy,
+)
 from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
 from kubectl_gpuadmit.admission.native.typed import table, typed, unreadable
 from kubectl_gpuadmit.admission.native.validating import applies, variables
@@ -184,7 +191,7 @@ class _Run:
                 self.patched = True
             except Unsure as problem:
                 self._trouble(one, str(problem), True)
-            except Fail as problem:
+            except (Fail, OutOfBudget) as problem:
                 if one.fails:
                     self._trouble(one, str(problem), False)
         if self.result.object != before:
@@ -204,10 +211,11 @@ class _Run:
         now = structs.replace(self._request, object=document)
         known = of_policy(one.spec, self._version)
         activation = known.activation(variables(one, call.param, now, namespace))
+        budget = Budget(PER_POLICY)
         name = type_name(self._request)
         if mutation.get("patchType") == "JSONPatch":
             text = str((mutation.get("jsonPatch") or {}).get("expression", ""))
-            value = known.evaluate(text, A_PATCH, activation, patches=True)
+            value = known.evaluate(text, A_PATCH, activation, budget, patches=True)
             try:
                 after = json_patch.patched(document, merge.operations(value))
             except json_patch.TestFailed:
@@ -219,7 +227,7 @@ class _Run:
                 }
         else:
             text = str((mutation.get("applyConfiguration") or {}).get("expression", ""))
-            value = known.evaluate(text, AN_OBJECT, activation, patches=True)
+            value = known.evaluate(text, AN_OBJECT, activation, budget, patches=True)
             merge.check_names(value)
             after = merge.applied(document, merge.plain(value), name)
         after = copy.deepcopy(after)
