@@ -694,8 +694,8 @@ def test_what_other_controllers_make_on_the_way_is_named() -> None:
     verdict = judged(sets, binding(), manifest=LEADER_WORKER_SET)
     (unknown,) = [u for u in verdict.unknowns if u.rule == "admission/policy"]
     assert unknown.missing == (
-        "what ValidatingAdmissionPolicy p (binding b) would say: of the statefulsets.apps that the"
-        " controller of leaderworkerset/web makes"
+        "what ValidatingAdmissionPolicy p (binding b) would say: of the statefulsets.apps that"
+        " controllers make for leaderworkerset/web"
     )
     assert unknown.level == "warn"
     elsewhere = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}
@@ -760,6 +760,18 @@ def test_what_cannot_be_said_of_a_claim_is_told_with_the_workloads_of_its_namesp
     assert "what the authorizer would say" in unknown.missing
     warned = told_of_claims(policy("false", rules=[TEMPLATES]), binding(validationActions=["Warn"]))
     assert [f.level for f in warned.workloads[0].findings if f.reason in told.REASONS] == ["warn"]
+
+
+def test_claims_that_are_made_of_templates_are_named() -> None:
+    claims = policy("false", rules=[{**TEMPLATES, "resources": ["resourceclaims"]}])
+    entry = "resourceClaims: [{name: g, resourceClaimTemplateName: two}]\n      containers:"
+    verdict = judged(claims, binding(), manifest=DEPLOYMENT.replace("containers:", entry))
+    (unknown,) = [u for u in verdict.unknowns if u.rule == "admission/policy"]
+    assert unknown.missing == (
+        "what ValidatingAdmissionPolicy p (binding b) would say: of the"
+        " resourceclaims.resource.k8s.io that controllers make for deployment/web"
+    )
+    assert [u for u in judged(claims, binding()).unknowns if u.rule == "admission/policy"] == []
 
 
 def test_a_claim_is_changed_on_its_way_into_the_cluster() -> None:

@@ -21,6 +21,7 @@ from kubectl_gpuadmit.verdict import Ref
 
 Json = dict[str, Any]
 
+_CLAIMS = "resourceclaims.resource.k8s.io"
 _HASH = "pod-template-hash"
 _NOT_COPIED = (
     "kubectl.kubernetes.io/last-applied-configuration",
@@ -65,7 +66,14 @@ def others(workload: Workload) -> tuple[str, ...]:
     """Resources (``statefulsets.apps``) of which the controllers make objects not known here."""
     known = made(workload)
     mine = {name for name, _ in known.workload.creates} if known else set()
-    return tuple(name for name, _ in workload.creates[1:] if name not in mine)
+    named = [name for name, _ in workload.creates[1:] if name not in mine]
+    if any(
+        entry.resourceClaimTemplateName
+        for group in workload.groups
+        for entry in group.pod.spec.resourceClaims or ()
+    ):
+        named.append(_CLAIMS)
+    return tuple(dict.fromkeys(named))
 
 
 def _as_workload(manifest: Json, of: Workload, resource: str) -> Workload:

@@ -173,7 +173,7 @@ def between_policies(workload: Workload, cluster: Cluster, *, kubernetes: str) -
     told = Policies([], [], [])
     ref = workload.ref
     for resource in between.others(workload):
-        what = f"of the {resource} that the controller of {ref} makes"
+        what = f"of the {resource} that controllers make for {ref}"
         for kind in (mutating.KIND, validating.KIND):
             for one in bound.about(kind, resource, ref.namespace or "default", cluster):
                 level = "warn" if kind == mutating.KIND else _level(tuple(one.actions))
