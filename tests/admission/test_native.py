@@ -784,6 +784,18 @@ def test_a_claim_is_changed_on_its_way_into_the_cluster() -> None:
     assert refused.admission == "denied", "the change is seen by those that come after it"
 
 
+@pytest.mark.parametrize(
+    "wrong", ["strategy: x", "revisionHistoryLimit: [1]", "selector: 3", "minReadySeconds: {a: 1}"]
+)
+def test_an_object_that_the_api_server_cannot_read_is_unknown_to_policies(wrong: str) -> None:
+    reads = policy("object.spec.strategy.type == 'Recreate'", rules=[DEPLOYMENTS])
+    changes = of_deployments(POOL)
+    broken = DEPLOYMENT.replace("  replicas: 3", f"  {wrong}")
+    broken = broken if "selector" not in wrong else broken.replace("  selector: {m", "  s: {m")
+    verdict = judged(reads, binding(), *changes, manifest=broken)
+    assert len([u for u in verdict.unknowns if u.rule == "admission/policy"]) >= 1
+
+
 def test_who_applies_a_workload_is_another_than_who_makes_its_pods() -> None:
     mine = "request.userInfo.username == 'alice'"
     both = policy(mine, rules=[DEPLOYMENTS, PODS])

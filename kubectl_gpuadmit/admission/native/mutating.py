@@ -25,7 +25,7 @@ from kubectl_gpuadmit.admission.native.expressions import (
     OutOfBudget,
     of_policy,
 )
-from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
+from kubectl_gpuadmit.admission.native.request import Partial, Request, namespace_variable
 from kubectl_gpuadmit.admission.native.typed import table, typed, unreadable
 from kubectl_gpuadmit.admission.native.validating import applies, variables
 from kubectl_gpuadmit.admission.native.who import Makers, variable
@@ -229,6 +229,8 @@ class _Run:
             text = str((mutation.get("applyConfiguration") or {}).get("expression", ""))
             value = known.evaluate(text, AN_OBJECT, activation, budget, patches=True)
             merge.check_names(value)
+            if isinstance(document, Partial):
+                raise Unsure(f"how an apply configuration is merged into a {name}")
             after = merge.applied(document, merge.plain(value), name)
         after = copy.deepcopy(after)
         if name == "v1.Pod":
