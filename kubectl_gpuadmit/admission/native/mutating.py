@@ -10,7 +10,7 @@ reinvocationcontext.go; policy/generic/policy_dispatcher.go.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, structs
 
@@ -219,7 +219,7 @@ class _Run:
             try:
                 after = json_patch.patched(document, merge.operations(value))
             except json_patch.TestFailed:
-                return document
+                return cast(Json, json_patch.apart(document))
             if name in table().types:
                 self._check(after, name, one)
                 after = typed(after, name) | {
