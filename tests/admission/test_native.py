@@ -20,6 +20,7 @@ from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta
 from kubectl_gpuadmit.kube.policy_parameters import KEPT, record, written
 from kubectl_gpuadmit.kube.requester import impersonated
 from kubectl_gpuadmit.kube.workloads import Workload
+from kubectl_gpuadmit.narrowed import Absence, narrowed
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.verdict import Ref, Report, Source, Verdict
 from tests.admission.objects import cluster, obj
@@ -252,6 +253,28 @@ def test_a_record_says_that_all_parameters_were_read() -> None:
     for action, expected in (("Allow", []), ("Deny", ["failed"])):
         bound = binding(paramRef={"name": "a", "parameterNotFoundAction": action})
         assert [one for one, _ in asked(template(), chosen, bound, read)] == expected
+
+
+def test_refused_parameters_are_told_with_the_right_that_would_make_them_known() -> None:
+    few = policy("params.data.max == '1'", paramKind=CONFIG_MAP)
+    bound = binding(paramRef={"name": "a", "parameterNotFoundAction": "Deny"})
+    report = evaluate(
+        read_documents(DEPLOYMENT.encode(), "m.yaml"),
+        cluster(few, bound, obj("Namespace", "team-a")),
+        Policy.default(),
+        now=NOW,
+        source=Source("none", ""),
+        with_remedies=False,
+    )
+    why = 'user "dev" may not list configmaps in namespace team-a'
+    hint = 'a Role in team-a would need: apiGroups: [""], resources: [configmaps], verbs: [list]'
+    told_now = narrowed(report, [Absence(("ConfigMap",), why, hint)]).workloads[0]
+    (unknown,) = [one for one in told_now.unknowns if one.rule == "admission/policy"]
+    assert unknown.missing == (
+        "what ValidatingAdmissionPolicy p (binding b) would say: ConfigMap objects, the parameters"
+        f" of the policy: {why}"
+    )
+    assert unknown.hint == hint
 
 
 def test_secrets_are_never_parameters_that_are_read() -> None:
