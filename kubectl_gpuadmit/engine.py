@@ -248,7 +248,8 @@ def _sort_out(
                     )
                 )
                 brought.append((document, obj))
-                told[ref] = said
+                if said.findings or said.unknowns:
+                    told[ref] = said
         else:
             pending.append(document)
     for document in pending:
