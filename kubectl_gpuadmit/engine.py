@@ -110,7 +110,7 @@ def evaluate(
     A document that cannot be read is reported as ``Skipped(treated="unreadable")`` and stops nobody
     else.
     """
-    state = State(cluster.fork(), Ledger.of(cluster))
+    state = _begun(cluster, policy)
     terms = _terms(policy, now, kubernetes)
     brought: list[tuple[Document, KubeObject]] = []
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
@@ -165,11 +165,18 @@ def judged_alone(
     kubernetes: str = "1.37",
 ) -> Verdict:
     """One workload that is already understood, on the cluster ``without`` some of its pods."""
-    state = State(cluster.fork(), Ledger.of(cluster))
+    state = _begun(cluster, policy)
     for pod in without:
         state.cluster.remove("Pod", pod.namespace, pod.name)
         state.ledger.release(pod)
     return judge(workload, state, _terms(policy, now, kubernetes))[0]
+
+
+def _begun(cluster: Cluster, policy: Policy) -> State:
+    """The cluster before the first workload, with the feature gates that the policy says it has."""
+    fork = cluster.fork()
+    fork.gates = policy.feature_gates
+    return State(fork, Ledger.of(cluster))
 
 
 def _terms(policy: Policy, now: dt.datetime, kubernetes: str) -> Terms:

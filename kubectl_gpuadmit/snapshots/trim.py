@@ -250,10 +250,6 @@ def _arguments(held: tuple[str, ...]) -> list[str] | None:
     return words or None
 
 
-def _plain_each(held: tuple[Any, ...]) -> list[Any]:
-    return [plain(one) for one in held]
-
-
 def _only(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     return lambda held: {key: held[key] for key in names if key in held}
 
@@ -281,11 +277,6 @@ SPECIAL: dict[type[Struct], dict[str, Callable[[Any], Any]]] = {
     objects.CSINode: {"spec": plain},
     objects.ConfigMap: {"data": _drop},
     objects.PriorityClass: {"description": _drop},
-    dra.BasicDevice: {"nodeAllocatableResources": plain},
-    dra.SliceDevice: {"nodeAllocatableResources": plain},
     dra.OpaqueConfiguration: {"parameters": plain},
-    dra.ExactRequest: {"derivedAttributes": _plain_each},
-    dra.SubRequest: {"derivedAttributes": _plain_each},
-    dra.DeviceRequest: {"derivedAttributes": _plain_each},
 }
 """Struct -> field -> what is written of it, None for nothing."""

@@ -58,9 +58,15 @@ class Shelves:
         self._shared: list[Slice] = []
         self._of_pool: dict[PoolId, list[Slice]] = {}
         self._matches: dict[tuple[int, str], bool] = {}
+        self._counting: dict[PoolId, list[Slice]] = {}
+        """Slices with counters, where these are looked at from every node."""
+        self._troubled: dict[PoolId, NodePool] | None = None
         for slice in slices:
             self._of_pool.setdefault(PoolId(slice.driver, slice.pool), []).append(slice)
             if _ignored(slice, features):
+                continue
+            if features.counters_everywhere and slice.counter_sets:
+                self._counting.setdefault(PoolId(slice.driver, slice.pool), []).append(slice)
                 continue
             if slice.node_name:
                 self._of_node.setdefault(slice.node_name, []).append(slice)
@@ -79,12 +85,31 @@ class Shelves:
                 _add(gathered, slice)
         found: list[NodePool] = []
         last: list[NodePool] = []
-        for id in sorted(gathered):
-            pool = self._pool(id, gathered[id])
+        for id in gathered.keys() & self._counting.keys():
+            for slice in self._counting[id]:
+                _add(gathered, slice)
+        pools = {id: self._pool(id, gathered[id]) for id in gathered}
+        for id, troubled in self._in_the_way().items():
+            pools.setdefault(id, troubled)
+        for id in sorted(pools):
+            pool = pools[id]
             if pool is not None:
                 binding = any(device.raw.bindingConditions is not None for device in pool.devices)
                 (last if binding else found).append(pool)
         return (*found, *last)
+
+    def _in_the_way(self) -> dict[PoolId, NodePool]:
+        """Pools of which a node sees no more than counters, and that is incomplete or invalid."""
+        if self._troubled is None:
+            self._troubled = {}
+            for id, slices in self._counting.items():
+                newest: dict[PoolId, list[Slice]] = {}
+                for slice in slices:
+                    _add(newest, slice)
+                pool = self._pool(id, newest[id])
+                if pool is not None and not pool.usable:
+                    self._troubled[id] = pool
+        return self._troubled
 
     def nodes_of(self, pools: Iterable[tuple[str, str]]) -> set[str] | None:
         """Names of the nodes to which slices of these pools belong; None: not to single nodes."""
@@ -139,7 +164,8 @@ class Shelves:
             if any(slice.generation > generation for slice in every):
                 return None
             current = [slice for slice in every if slice.generation == generation]
-            current = [slice for slice in current if not _has_groups(slice)]
+            if self.features.knows_groups and not self.features.compatibility_groups:
+                current = [slice for slice in current if not has_groups(slice)]
             if len(current) != slices[0].slice_count:
                 pool = NodePool(id, generation, complete=False)
             else:
@@ -208,7 +234,7 @@ def _unknown_counter(device: Device, sets: set[str], counters: Counters) -> str:
 
 def _ignored(slice: Slice, features: Features) -> bool:
     """Slices that use what this scheduler does not know."""
-    if _has_groups(slice):
+    if features.knows_groups and not features.compatibility_groups and has_groups(slice):
         return True
     return not features.partitionable_devices and (
         slice.raw.spec.perDeviceNodeSelection is not None
@@ -216,8 +242,8 @@ def _ignored(slice: Slice, features: Features) -> bool:
     )
 
 
-def _has_groups(slice: Slice) -> bool:
-    """Whether a device names compatibility groups (alpha, off): the pool counts as incomplete."""
+def has_groups(slice: Slice) -> bool:
+    """Whether a device names compatibility groups: while these are off, its pool is incomplete."""
     return any(one.compatibilityGroups for device in slice.devices for one in device.consumes)
 
 

@@ -64,14 +64,14 @@ BINDING_TIMEOUT = dt.timedelta(minutes=10)
 """DynamicResourcesArgs.bindingTimeout: how long devices may take to be attached."""
 
 
-def supplies(kubernetes: str) -> bool:
+def supplies(cluster: Cluster, kubernetes: str) -> bool:
     """Whether a DeviceClass can supply extended resources: DRAExtendedResource, on since 1.36."""
-    return version(kubernetes) >= (1, 36)
+    return allocator.of(kubernetes, cluster.gates).extended_resources
 
 
 def delegated(cluster: Cluster, wanted: Asked, *, kubernetes: str) -> frozenset[str]:
     """Requested resources that a DeviceClass supplies where the node advertises none."""
-    if not supplies(kubernetes):
+    if not supplies(cluster, kubernetes):
         return frozenset()
     names = [name for name, _ in wanted if extended.may_be_backed(name)]
     if not names or not cluster.knows("DeviceClass"):
@@ -97,7 +97,7 @@ class DynamicResources:
         self._pod = pod
         self._kubernetes = kubernetes
         self._now = now
-        self._features: Features = allocator.of(kubernetes)
+        self._features: Features = allocator.of(kubernetes, cluster.gates)
         self._supplied = supplied
         self._found = found
         self._published: Published = published(cluster)
@@ -335,9 +335,11 @@ class DynamicResources:
 
     def _stock(self) -> allocator.Stock:
         stock = self._cluster.remembered(
-            ("stock", self._kubernetes),
+            ("stock", self._kubernetes, self._features),
             ("DeviceClass", "DeviceTaintRule", "ResourceSlice"),
-            lambda: allocator.stock(self._published, kubernetes=self._kubernetes),
+            lambda: allocator.stock(
+                self._published, kubernetes=self._kubernetes, gates=self._cluster.gates
+            ),
         )
         assert isinstance(stock, allocator.Stock)
         return stock
