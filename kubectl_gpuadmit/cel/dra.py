@@ -23,7 +23,16 @@ from kubectl_gpuadmit.cel.environment import CompileError, Environment, Program
 from kubectl_gpuadmit.cel.functions import declare
 from kubectl_gpuadmit.cel.library.collections import includes
 from kubectl_gpuadmit.cel.types import Type
-from kubectl_gpuadmit.cel.values import DomainMap, Fail, Quantity, Semver, Unsure, semver, type_name
+from kubectl_gpuadmit.cel.values import (
+    DomainMap,
+    Fail,
+    Quantity,
+    Semver,
+    Uint,
+    Unsure,
+    semver,
+    type_name,
+)
 from kubectl_gpuadmit.kube.quantity import Quantity as Amount
 
 LONGEST = 10 * 1024
@@ -153,21 +162,41 @@ class Derivation:
         if not isinstance(found, list | tuple):
             scalar = _scalar(found)
             if scalar is None:
-                return RuntimeProblem(f"unsupported CEL return type: {type_name(found)}")
+                return RuntimeProblem(f"unsupported CEL return type: {_go_type(found)}")
             return scalar
         listed: list[Scalar] = []
         for index, element in enumerate(found):
             one = _scalar(element)
             if one is None and not index:
-                return RuntimeProblem(f"unsupported list element type: {type_name(element)}")
+                return RuntimeProblem(f"unsupported list element type: {_go_type(element)}")
             if one is None or (listed and one.__class__ is not listed[0].__class__):
                 wanted = type_name(found[0]).rpartition(".")[2].lower()
                 return RuntimeProblem(
                     f"expected list element at index {index} to be {wanted}, got"
-                    f" {type_name(element)}"
+                    f" {_go_type(element)}"
                 )
             listed.append(one)
         return tuple(listed)
+
+
+_GO_TYPES: dict[type, str] = {
+    bool: "bool",
+    int: "int64",
+    Uint: "uint64",
+    float: "float64",
+    str: "string",
+    bytes: "[]uint8",
+    type(None): "structpb.NullValue",
+    dict: "map[ref.Val]ref.Val",
+    list: "[]ref.Val",
+    Semver: "semver.Version",
+    Quantity: "*resource.Quantity",
+}
+
+
+def _go_type(value: Any) -> str:
+    """Of what cel-go keeps in the value, as far as its errors are known."""
+    return _GO_TYPES.get(value.__class__, type_name(value))
 
 
 def _scalar(value: Any) -> Scalar | None:

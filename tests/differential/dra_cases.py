@@ -2,7 +2,9 @@
 
 Every case starts from pools that can serve the pod on most nodes; *twists* then change pools,
 devices, claims or who holds what around one feature each, so that every feature meets every other.
-A case is ``{"objects": [...], "pod": {...}}``, the referee's own input.
+A case is ``{"objects": [...], "pod": {...}}``, the referee's own input; with ``gates`` where the
+cluster has switched some: then the fields of gates that are off appear as well, as in objects that
+were stored while they were on.
 
 Left out, because Kubernetes has no single answer there: slices of one generation that state
 different slice counts, and generations of one pool that are complete on different nodes at once.
@@ -14,6 +16,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from tests.controlplane import binaries
 from tests.differential.vocabulary import Json, chance, some
 
 GPU = "gpu.example.com"
@@ -77,10 +80,12 @@ class Case:
         self.others: list[Json] = []
         self.rules: list[Json] = []
         self.pod: Json = {}
+        self.gates: dict[str, bool] = {}
 
     def document(self) -> Json:
         objects = [*self.nodes, *self.classes, *self.slices, *self.rules]
-        return {"objects": [*objects, *self.claims, *self.others], "pod": self.pod}
+        gates = {"gates": self.gates} if self.gates else {}
+        return {"objects": [*objects, *self.claims, *self.others], "pod": self.pod, **gates}
 
     def devices(self) -> list[tuple[Json, Json]]:
         return [(s, d) for s in self.slices for d in s["spec"].get("devices", [])]
@@ -113,7 +118,162 @@ def case(rng: Random) -> Json:
         occupy(made)
     for twist in rng.sample(TWISTS, rng.choice((0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3))):
         twist(made)
+    if chance(rng, SHARE_OF_GATES):
+        gates(made)
     return made.document()
+
+
+# -- feature gates ---------------------------------------------------------------------------------
+
+SHARE_OF_GATES = 0.45 if binaries.kubernetes() == binaries.PINNED else 0.0
+"""Of older versions the defaults alone are followed."""
+
+
+def gates(made: Case) -> None:
+    """Some gates are switched, and what they bring is there or is not; or the one of them alone."""
+    rng = made.rng
+    for name, on in GATES.items():
+        if chance(rng, 0.3):
+            made.gates[name] = on
+    if made.gates.get("DRADeviceTaints") is False:
+        made.gates["DRADeviceTaintRules"] = False
+    if made.gates.get("DRAPartitionableDevices") is False:
+        made.gates.pop("DRADeviceCompatibilityGroups", None)
+    if made.gates.get("DRAConsumableCapacity") is False:
+        made.gates.pop("DRAFractionalCapacityRange", None)
+        if chance(rng, 0.7):
+            made.gates["DRADeviceBindingConditions"] = False
+    if chance(rng, 0.5) and "DRAConsumableCapacity" in made.gates:
+        for name, on in GATES.items():  # the stable allocator takes no alpha feature
+            if on and name != "DRANodeAllocatableResources":
+                made.gates.pop(name, None)
+    for twist in GATED:
+        if chance(rng, 0.5):
+            twist(made)
+
+
+GATES = {
+    "DRAListTypeAttributes": True,
+    "DRADerivedAttributes": True,
+    "DRADeviceCompatibilityGroups": True,
+    "DRAOptionalNodeOperations": True,
+    "DRAFractionalCapacityRange": True,
+    "DRAPartitionableDevices": False,
+    "DRADeviceTaints": False,
+    "DRADeviceTaintRules": False,
+    "DRAConsumableCapacity": False,
+    "DRADeviceBindingConditions": False,
+}
+"""Those that can be switched and change what DynamicResources answers: away from the default."""
+
+SPANS: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("strings", ("a", "b", "c", "d")),
+    ("ints", (0, 1, 2, 3)),
+    ("bools", (True, False)),
+    ("versions", ("1.0.0", "1.1.0", "2.0.0")),
+)
+LIST_SELECTORS = (
+    f'device.attributes["{GPU}"].spans.includes("a")',
+    f'device.attributes["{GPU}"].spans.includes(1)',
+    f'has(device.attributes["{GPU}"].spans) && "b" in device.attributes["{GPU}"].spans',
+    f'device.attributes["{GPU}"].?spans.orValue([]).exists(x, x == "c")',
+    f'device.attributes["{GPU}"].model.includes("a100")',
+    f'size(device.attributes["{GPU}"].spans) > 1',
+)
+
+
+def lists(made: Case) -> None:
+    """Attributes with lists, beside scalars of the same name, and who selects or joins by them."""
+    rng = made.rng
+    kind, values = rng.choice(SPANS)
+    for _, device in made.devices():
+        if chance(rng, 0.75):
+            if chance(rng, 0.1):
+                kind, values = rng.choice(SPANS)
+            listed = some(rng, values, 1, 3)
+            found = {kind: listed} if chance(rng, 0.7) else {kind.removesuffix("s"): listed[0]}
+            device.setdefault("attributes", {})[f"{GPU}/spans"] = found
+    for one in made.claims:
+        if chance(rng, 0.7):
+            joined = {rng.choice(("matchAttribute", "matchAttribute", "distinctAttribute")): SPAN}
+            one["spec"]["devices"].setdefault("constraints", []).append(joined)
+    for one in made.requests():
+        if chance(rng, 0.2):
+            one.setdefault("selectors", []).append(
+                {"cel": {"expression": rng.choice(LIST_SELECTORS)}}
+            )
+        if chance(rng, 0.5):
+            one["count"] = rng.choice((2, 2, 3))
+            one["allocationMode"] = "ExactCount"
+
+
+SPAN = f"{GPU}/spans"
+DERIVED = (
+    f'device.attributes["{GPU}"].model',
+    f'device.attributes["{GPU}"].index / 2',
+    f'device.attributes["{GPU}"].healthy',
+    f'device.attributes["{GPU}"].driverVersion',
+    f'device.attributes["{GPU}"].?extra.orValue("none")',
+    f'device.attributes["{GPU}"].uuid.startsWith("GPU-n0")',
+    f'device.capacity["{GPU}"].memory.isGreaterThan(quantity("40Gi"))',
+    f'device.capacity["{GPU}"].memory.asInteger()',
+    f'[device.attributes["{GPU}"].model, "x"]',
+    f'[device.attributes["{GPU}"].index, device.attributes["{GPU}"].index + 1]',
+    'device.driver + "-x"',
+    "[]",
+)
+BROKEN_DERIVED = (
+    f'device.attributes["{GPU}"].none',
+    f'[device.attributes["{GPU}"].index, device.attributes["{GPU}"].model]',
+    f'device.capacity["{GPU}"].memory',
+    "1.5",
+    "dyn(1.5)",
+    "dyn({})",
+    "nonsense(",
+)
+
+
+def derived(made: Case) -> None:
+    rng = made.rng
+    name = rng.choice((f"{GPU}/numa", f"{GPU}/numa", "derived.example.com/x"))
+    for one in made.requests():
+        if chance(rng, 0.8):
+            expression = rng.choice(DERIVED if chance(rng, 0.9) else BROKEN_DERIVED)
+            one["derivedAttributes"] = [{"name": name, "expression": expression}]
+    for claim in made.claims:
+        if chance(rng, 0.8):
+            joined = {rng.choice(("matchAttribute", "distinctAttribute")): name}
+            claim["spec"]["devices"].setdefault("constraints", []).append(joined)
+
+
+def compatibility(made: Case) -> None:
+    """Parts of a GPU that may only be made beside others of one group."""
+    rng = made.rng
+    share = rng.choice((0.2, 0.9, 1.0))
+    for _, device in made.devices():
+        for consumption in device.get("consumesCounters", ()):
+            if chance(rng, share):
+                consumption["compatibilityGroups"] = some(rng, ("a", "b", "c"), 1, 2)
+
+
+def operations(made: Case) -> None:
+    """Devices for which the driver on the node need not be asked."""
+    rng = made.rng
+    for one in made.slices:
+        if chance(rng, 0.4):
+            one["spec"]["skipNodeOperations"] = [rng.choice(("*", "NodePrepareResources"))]
+    for node_ in made.nodes:
+        if chance(rng, 0.5):
+            node_["status"]["declaredFeatures"] = ["DRAOptionalNodeOperations"]
+    for claim in made.claims:
+        for result in claim.get("status", {}).get("allocation", {}).get("devices", {}).get(
+            "results", ()
+        ):
+            if chance(rng, 0.5):
+                result["skipNodeOperations"] = ["*"]
+
+
+GATED: tuple[Callable[[Case], None], ...] = (lists, derived, compatibility, operations)
 
 
 # -- what there is ---------------------------------------------------------------------------------

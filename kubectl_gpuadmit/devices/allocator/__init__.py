@@ -14,7 +14,7 @@ from kubectl_gpuadmit.devices.allocator.features import Features, of
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.allocator.pools import Shelves
 from kubectl_gpuadmit.devices.allocator.results import allocation
-from kubectl_gpuadmit.devices.allocator.search import Chosen, Search
+from kubectl_gpuadmit.devices.allocator.search import OPTIONAL_OPERATIONS, Chosen, Search
 from kubectl_gpuadmit.devices.allocator.shop import Shop, Stock
 from kubectl_gpuadmit.devices.allocator.state import State
 from kubectl_gpuadmit.devices.inventory import Published
@@ -24,6 +24,7 @@ from kubectl_gpuadmit.kube.gates import DEFAULT, Gates
 from kubectl_gpuadmit.kube.versions import LATEST
 
 __all__ = [
+    "OPTIONAL_OPERATIONS",
     "Allocator",
     "Fatal",
     "Features",

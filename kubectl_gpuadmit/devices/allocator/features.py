@@ -80,6 +80,9 @@ class Features(Struct, frozen=True):
     counted for their pool's completeness."""
     bare_shares_count: bool = True
     """Since 1.37 a share that takes no amount marks its device as in use, too."""
+    skips_declared: bool = True
+    """Since 1.37 a claim whose devices skip node operations is held to nodes that declare it,
+    whatever the gate."""
     knows_groups: bool = True
     """Since 1.37 slices with compatibilityGroups are left out where that feature is off."""
     distinct_compares: bool = True
@@ -154,6 +157,7 @@ def of(kubernetes: str = LATEST, gates: Gates = DEFAULT) -> Features:
         skips_invalid_pools=release >= (1, 35),
         leaves_counter_slices_out=release >= (1, 35),
         bare_shares_count=release >= (1, 37),
+        skips_declared=release >= (1, 37),
         knows_groups=release >= (1, 37),
         distinct_compares=release >= (1, 35),
         distinct_among_all=release >= (1, 37),

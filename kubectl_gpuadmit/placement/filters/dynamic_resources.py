@@ -390,6 +390,10 @@ class DynamicResources:
             given.node_selector, info.labels, info.name
         ):
             return True
+        if self._features.skips_declared and any(one.skips for one in given.devices):
+            declared = info.node.status.declaredFeatures or ()
+            if allocator.OPTIONAL_OPERATIONS not in declared:
+                return True
         return self._features.binding_conditions and self._binding_fails(claim, given)
 
     def _binding_fails(self, claim: Claim, given: Allocation) -> bool:

@@ -102,6 +102,9 @@ func main() {
 	}
 }
 
+// gatesSwitched is true while a question is answered that switches feature gates.
+var gatesSwitched bool
+
 // switchGates sets feature gates, as --feature-gates of every component would, until restore is called.
 func switchGates(wanted map[string]bool) (restore func(), err error) {
 	gate := utilfeature.DefaultMutableFeatureGate
@@ -115,7 +118,9 @@ func switchGates(wanted map[string]bool) (restore func(), err error) {
 	if err := gate.SetFromMap(wanted); err != nil {
 		return nil, fmt.Errorf("feature gates: %w", err)
 	}
+	gatesSwitched = len(wanted) > 0
 	return func() {
+		gatesSwitched = false
 		if err := gate.SetFromMap(before); err != nil {
 			panic(err)
 		}
