@@ -78,6 +78,9 @@ class Features(Struct, frozen=True):
     leaves_counter_slices_out: bool = True
     """Since 1.35 slices with shared counters are left out where partitions are off; before, they
     counted for their pool's completeness."""
+    keeps_alternative: bool = True
+    """Since 1.36: before, a search that had given one of "all" devices for an alternative went on
+    with the first alternative of that request."""
     bare_shares_count: bool = True
     """Since 1.37 a share that takes no amount marks its device as in use, too."""
     skips_declared: bool = True
@@ -156,6 +159,7 @@ def of(kubernetes: str = LATEST, gates: Gates = DEFAULT) -> Features:
         skips_incomplete_pools=release >= (1, 35),
         skips_invalid_pools=release >= (1, 35),
         leaves_counter_slices_out=release >= (1, 35),
+        keeps_alternative=release >= (1, 36),
         bare_shares_count=release >= (1, 37),
         skips_declared=release >= (1, 37),
         knows_groups=release >= (1, 37),

@@ -264,7 +264,8 @@ class Search:
             undo = self._give(claim, ask, ask.devices[number], must=True)
             if undo is None:
                 return False
-            done = self._device(claim, request, ask, number + 1, 0)
+            following = ask if self._features.keeps_alternative else self._asks[claim][request][0]
+            done = self._device(claim, request, following, number + 1, 0)
             if done is not True:
                 self._take_back(claim, undo)
                 return done

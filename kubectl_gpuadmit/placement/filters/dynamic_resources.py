@@ -129,7 +129,7 @@ class DynamicResources:
         now: dt.datetime | None = None,
     ) -> DynamicResources | None:
         """None for a pod that has nothing to do with DRA."""
-        found = pod_claims.of(cluster, pod)
+        found = pod_claims.of(cluster, pod, kubernetes=kubernetes)
         if not (pod.spec.resourceClaims or supplied):
             return None
         return cls(cluster, pod, found, supplied, kubernetes=kubernetes, now=now)

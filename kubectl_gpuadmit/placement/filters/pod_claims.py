@@ -19,6 +19,7 @@ from kubectl_gpuadmit.devices.model import Claim, Class
 from kubectl_gpuadmit.kube import dra
 from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod, PodResourceClaim
 from kubectl_gpuadmit.kube.quantity import QuantityError
+from kubectl_gpuadmit.kube.versions import LATEST, version
 from kubectl_gpuadmit.placement.filters import shortfall
 from kubectl_gpuadmit.verdict import Shortfall, Unknown
 
@@ -85,7 +86,7 @@ class PodClaims(Struct, frozen=True):
 _NONE = PodClaims()
 
 
-def of(cluster: Cluster, pod: Pod) -> PodClaims:
+def of(cluster: Cluster, pod: Pod, *, kubernetes: str = LATEST) -> PodClaims:
     """Stops at the first claim that is not there, as the scheduler does."""
     entries = pod.spec.resourceClaims
     if not entries:
@@ -93,7 +94,7 @@ def of(cluster: Cluster, pod: Pod) -> PodClaims:
     found: list[Claim] = []
     created: list[dra.ResourceClaim] = []
     for entry in entries:
-        raw = _existing(cluster, pod, entry)
+        raw = _existing(cluster, pod, entry, kubernetes)
         if raw is None and entry.resourceClaimTemplateName and not _named_in_status(pod, entry):
             raw = _made(cluster, pod, entry)
             if isinstance(raw, dra.ResourceClaim):
@@ -119,7 +120,7 @@ def _named_in_status(pod: Pod, entry: PodResourceClaim) -> bool:
 
 
 def _existing(
-    cluster: Cluster, pod: Pod, entry: PodResourceClaim
+    cluster: Cluster, pod: Pod, entry: PodResourceClaim, kubernetes: str
 ) -> dra.ResourceClaim | Shortfall | Unknown | None:
     """None: no claim is needed, or it is still to be made."""
     name, owned = entry.resourceClaimName, False
@@ -159,9 +160,10 @@ def _existing(
             until="the claim is gone and made anew",
         )
     if owned and not _is_controlled_by(raw, pod):
+        word = "Pod" if version(kubernetes) >= (1, 36) else "pod"
         text = (
-            f"ResourceClaim {raw.namespace}/{name} was not created for Pod"
-            f" {pod.namespace}/{pod.name} (Pod is not owner)"
+            f"ResourceClaim {raw.namespace}/{name} was not created for {word}"
+            f" {pod.namespace}/{pod.name} ({word} is not owner)"
         )
         return _refusal("placement/claim-owner", text, name)
     return raw
