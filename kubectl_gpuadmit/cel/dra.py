@@ -36,7 +36,7 @@ from kubectl_gpuadmit.cel.values import (
 from kubectl_gpuadmit.kube.quantity import Quantity as Amount
 
 LONGEST = 10 * 1024
-"""Characters of an expression: CELSelectorExpressionMaxLength."""
+"""Bytes of an expression: CELSelectorExpressionMaxLength."""
 
 _HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
@@ -346,7 +346,7 @@ def _derivation(expression: str, minor: int, lists: bool) -> Derivation | Proble
 
 @lru_cache(maxsize=4096)
 def _compile(expression: str, minor: int, lists: bool, shared: bool) -> Selector | Problem:
-    if len(expression) > LONGEST:
+    if len(expression.encode()) > LONGEST:
         return Problem(f"Too long: may not be more than {LONGEST} bytes", "too-long")
     environment, structs = _environment(minor, lists and minor >= 36, shared and minor >= 34)
 

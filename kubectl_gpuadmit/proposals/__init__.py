@@ -55,11 +55,13 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         models,
         moves,
         pools,
+        selectors,
         suggested,
     )
 
     for generator in (
         suggested.from_findings,
+        selectors.corrected,
         claims.claims_changed,
         models.model_fits,
         amounts.fewer_pods,

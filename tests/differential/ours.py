@@ -11,6 +11,7 @@ import msgspec
 from kubectl_gpuadmit.admission import (
     chain,
     defaults,
+    device_claims,
     limit_range,
     pod_security,
     quota,
@@ -225,6 +226,12 @@ def other_object(case: Json) -> Json:
         answer["check"] = CHECKS[findings[0].reason.split("/", 1)[0]]
         answer["texts"] = texts_of(answer["check"], message_of(findings[0]))
     return answer
+
+
+def claim_errors(case: Json) -> list[str]:
+    """Of a ResourceClaim, template or DeviceClass that is created."""
+    found = device_claims.errors(decode(case["pod"]))
+    return list(dict.fromkeys(error.text for error in found))
 
 
 # -- placement and preemption ----------------------------------------------------------------------

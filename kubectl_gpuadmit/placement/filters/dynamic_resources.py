@@ -113,6 +113,7 @@ class DynamicResources:
         self._allocations: dict[str, tuple[tuple[Claim, Allocation], ...]] = {}
         self._unsure: dict[str, str] = {}
         self.lacking: set[str] = set()
+        self.failed: dict[str, Fatal] = {}
         """Names of nodes on which no devices were found, so far."""
         self._allocator: Allocator | None = None
         self._state: allocator.State | None = None
@@ -223,7 +224,8 @@ class DynamicResources:
             try:
                 found = self._with_state().allocate(info, claims)
             except Fatal as problem:
-                return (_refused(str(problem), ABORTS, str(problem)),)
+                self.failed[info.name] = problem
+                return (_refused(str(problem), ABORTS, problem.general),)
             except NodeRefused as problem:
                 return (_refused(str(problem), "placement/pools-invalid"),)
             except Unsure as problem:
