@@ -22,6 +22,7 @@ from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.judge import State, Terms, judge
 from kubectl_gpuadmit.kube.decode import decode_object
 from kubectl_gpuadmit.kube.dra import DRA_GROUP
+from kubectl_gpuadmit.kube.gates import Gates
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim, Pod
 from kubectl_gpuadmit.kube.workloads import Workload, expand
@@ -274,7 +275,7 @@ def apply(
 
     By its own validation (claims, templates and device classes), a LimitRange or a quota.
     """
-    findings = _invalid(obj, kubernetes)
+    findings = _invalid(obj, kubernetes, state.cluster.gates)
     if isinstance(obj, PersistentVolumeClaim):
         findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
     charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
@@ -284,13 +285,15 @@ def apply(
     return (*findings, *charged), unknowns
 
 
-def _invalid(obj: KubeObject, kubernetes: str) -> tuple[Finding, ...]:
+def _invalid(obj: KubeObject, kubernetes: str, gates: Gates) -> tuple[Finding, ...]:
     if not obj.apiVersion.startswith(f"{DRA_GROUP}/"):
         return ()
     # CEL is not imported by runs that have no claims
     from kubectl_gpuadmit.admission import device_claims
+    from kubectl_gpuadmit.devices import allocator, dropped
 
-    return device_claims.findings(obj, kubernetes=kubernetes)
+    stored, _ = dropped.created(obj, allocator.of(kubernetes, gates))
+    return device_claims.findings(stored, kubernetes=kubernetes, gates=gates)
 
 
 def _refusal(

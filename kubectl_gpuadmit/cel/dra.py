@@ -314,10 +314,14 @@ def compile(
 
 
 def derivation(
-    expression: str, *, kubernetes: str = "1.37", list_attributes: bool = True
+    expression: str,
+    *,
+    kubernetes: str = "1.37",
+    list_attributes: bool = True,
+    new: bool = False,
 ) -> Derivation | Problem:
     """The expression of a derived attribute, or why the API server refuses it; see ``compile``."""
-    return _derivation(expression, int(kubernetes.split(".")[1]), list_attributes)
+    return _derivation(expression, int(kubernetes.split(".")[1]) - new, list_attributes)
 
 
 @lru_cache(maxsize=1024)

@@ -100,6 +100,14 @@ class DynamicResources:
         self._features: Features = allocator.of(kubernetes, cluster.gates)
         self._supplied = supplied
         self._found = found
+        self._unfollowed = self._features.unfollowed
+        """Why nothing can be said of the pod's claims here, '' where it can."""
+        group = pod.spec.schedulingGroup
+        if self._features.workload_claims and group is not None and group.podGroupName:
+            self._unfollowed = (
+                f"DRAWorkloadResourceClaims is on, and the pod belongs to PodGroup"
+                f" {group.podGroupName}: claims of PodGroups are not followed"
+            )
         self._published: Published = published(cluster)
         self._classes = self._published.classes
         self._backed = {
@@ -138,6 +146,8 @@ class DynamicResources:
     # -- before any node ---------------------------------------------------------------------
 
     def _rejections(self) -> tuple[Shortfall, ...]:
+        if self._unfollowed:
+            return ()
         if self._found.refused:
             return self._found.refused
         if not self._cluster.knows("DeviceClass"):
@@ -156,6 +166,8 @@ class DynamicResources:
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
         """What the source does not hold and the answer hangs on."""
+        if self._unfollowed:
+            return (_unknown(self._unfollowed),)
         if self.rejections:
             return ()
         found = list(self._found.unknowns)
@@ -202,7 +214,7 @@ class DynamicResources:
 
     def judge(self, info: NodeInfo) -> tuple[Shortfall, ...]:
         """What speaks against the node. A shortfall of code ``ABORTS`` ends the whole attempt."""
-        if self.rejections:
+        if self.rejections or self._unfollowed:
             return ()
         found = self._answers.get(info.name)
         if found is None:
