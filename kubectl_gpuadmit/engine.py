@@ -88,6 +88,9 @@ CORE = frozenset({"ConfigMap", "LimitRange", "Namespace", "Node", "PersistentVol
 """Of these the ones of group ''; others use the same kinds for other things (Knative's Service)."""
 
 
+NODE_ALLOCATABLE = "DRANodeAllocatableResources"
+
+
 class _Item(Struct):
     """One workload of the run with the document that it came from."""
 
@@ -112,7 +115,7 @@ def evaluate(
     A document that cannot be read is reported as ``Skipped(treated="unreadable")`` and stops nobody
     else.
     """
-    state = _begun(cluster, policy)
+    state = _begun(cluster, policy, kubernetes)
     terms = _terms(policy, now, kubernetes)
     brought: list[tuple[Document, KubeObject]] = []
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
@@ -168,17 +171,22 @@ def judged_alone(
     kubernetes: str = "1.37",
 ) -> Verdict:
     """One workload that is already understood, on the cluster ``without`` some of its pods."""
-    state = _begun(cluster, policy)
+    state = _begun(cluster, policy, kubernetes)
     for pod in without:
         state.cluster.remove("Pod", pod.namespace, pod.name)
         state.ledger.release(pod)
     return judge(workload, state, _terms(policy, now, kubernetes))[0]
 
 
-def _begun(cluster: Cluster, policy: Policy) -> State:
+def _begun(cluster: Cluster, policy: Policy, kubernetes: str) -> State:
     """The cluster before the first workload, with the feature gates that the policy says it has."""
     fork = cluster.fork()
     fork.gates = policy.feature_gates
+    if fork.gates and fork.gates.get(NODE_ALLOCATABLE) is not False:
+        from kubectl_gpuadmit.devices import allocator, node_allocatable
+
+        if allocator.of(kubernetes, fork.gates).node_allocatable:
+            node_allocatable.counted(fork)
     return State(fork, Ledger.of(cluster))
 
 

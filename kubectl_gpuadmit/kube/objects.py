@@ -299,6 +299,7 @@ class PodStatus(Struct, frozen=True, gc=False):
     resources: ResourceRequirements | None = None
     resourceClaimStatuses: tuple[dict[str, Any], ...] | None = None
     extendedResourceClaimStatus: dict[str, Any] | None = None
+    nodeAllocatableResourceClaimStatuses: tuple[dict[str, Any], ...] | None = None
 
 
 class KubeObject(Struct, frozen=True, gc=False, kw_only=True, tag_field="kind"):

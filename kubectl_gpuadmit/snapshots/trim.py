@@ -262,6 +262,7 @@ SPECIAL: dict[type[Struct], dict[str, Callable[[Any], Any]]] = {
         "message": _drop,
         "resourceClaimStatuses": plain,
         "extendedResourceClaimStatus": plain,
+        "nodeAllocatableResourceClaimStatuses": plain,
     },
     objects.ContainerStatus: {"allocatedResourcesStatus": _drop},
     objects.PodResourceClaim: {"source": plain},

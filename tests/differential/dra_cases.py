@@ -158,6 +158,7 @@ GATES = {
     "DRADeviceCompatibilityGroups": True,
     "DRAOptionalNodeOperations": True,
     "DRAFractionalCapacityRange": True,
+    "DRANodeAllocatableResources": True,
     "DRAPartitionableDevices": False,
     "DRADeviceTaints": False,
     "DRADeviceTaintRules": False,
@@ -273,7 +274,81 @@ def operations(made: Case) -> None:
                 result["skipNodeOperations"] = ["*"]
 
 
-GATED: tuple[Callable[[Case], None], ...] = (lists, derived, compatibility, operations)
+def node_resources(made: Case) -> None:
+    """Devices that stand for cpu or memory of their node, and pods that have drawn on it."""
+    rng = made.rng
+    for _, device in made.devices():
+        if not chance(rng, 0.5):
+            continue
+        found: Json = {}
+        for resource in some(rng, ("cpu", "memory", "hugepages-2Mi", "ephemeral-storage"), 1, 2):
+            part: Json = {}
+            roll = rng.random()
+            if roll < 0.4:
+                part["mapping"] = {"deviceMultiplier": rng.choice(("1", "2", "500m", "3Gi"))}
+            elif roll < 0.6 and device.get("allowMultipleAllocations"):
+                part["mapping"] = {"capacityKey": "memory"}
+                if chance(rng, 0.5):
+                    part["mapping"]["capacityMultiplier"] = rng.choice(("2", "500m", "1"))
+            if chance(rng, 0.5):
+                amounts = {"perPod": "100m", "perContainer": "1"}
+                part["overhead"] = {key: amounts[key] for key in some(rng, tuple(amounts), 1, 2)}
+            if part:
+                found[resource] = part
+        if found:
+            device["nodeAllocatableResources"] = found
+    spec = made.pod["spec"]
+    for container in (*spec["containers"], *spec.get("initContainers", ())):
+        names = [one["name"] for one in spec.get("resourceClaims", ())]
+        resources = container.setdefault("resources", {})
+        if names and chance(rng, 0.7):
+            resources["claims"] = [{"name": name} for name in some(rng, names, 1)]
+        if chance(rng, 0.4):
+            resources.setdefault("requests", {})["cpu"] = rng.choice(("1", "500m", "7"))
+    if chance(rng, 0.2):
+        spec["resources"] = {"requests": {"cpu": rng.choice(("7", "8", "9"))}}
+    for node_ in made.nodes:
+        if chance(rng, 0.3):
+            node_["status"]["allocatable"]["hugepages-2Mi"] = "8Gi"
+        if chance(rng, 0.4):
+            node_["status"]["allocatable"]["ephemeral-storage"] = "100Gi"
+        if chance(rng, 0.4):
+            made.others.append(drawing(rng, node_["metadata"]["name"]))
+
+
+def drawing(rng: Random, node_name: str) -> Json:
+    name = f"on-{node_name}"
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "spec": {
+            "nodeName": node_name,
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}},
+            ],
+        },
+        "status": {
+            "phase": "Running",
+            "nodeAllocatableResourceClaimStatuses": [
+                {
+                    "resourceClaimName": "theirs",
+                    "containers": ["c"] if chance(rng, 0.7) else [],
+                    "mapping": [{"name": "cpu", "quantity": rng.choice(("2", "6500m", "5"))}],
+                    "overhead": [{"name": "memory", "perPod": "1Gi", "perContainer": "2Gi"}],
+                }
+            ],
+        },
+    }
+
+
+GATED: tuple[Callable[[Case], None], ...] = (
+    lists,
+    derived,
+    compatibility,
+    operations,
+    node_resources,
+)
 
 
 # -- what there is ---------------------------------------------------------------------------------

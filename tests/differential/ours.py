@@ -19,7 +19,7 @@ from kubectl_gpuadmit.admission import (
 )
 from kubectl_gpuadmit.cel import dra as cel_dra
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.devices import allocator, extended
+from kubectl_gpuadmit.devices import allocator, extended, node_allocatable
 from kubectl_gpuadmit.kube import quantity, versions
 from kubectl_gpuadmit.kube.gates import Gates
 from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
@@ -85,6 +85,8 @@ def decode(document: Json) -> KubeObject:
 def cluster_of(case: Json) -> Cluster:
     cluster = Cluster.of([decode(document) for document in case["objects"]], known=ALL_KINDS)
     cluster.gates = Gates.of(case.get("gates", {}))
+    if allocator.of(KUBERNETES, cluster.gates).node_allocatable:
+        node_allocatable.counted(cluster)
     return cluster
 
 

@@ -122,6 +122,12 @@ class Shelves:
                     return None
         return names
 
+    def concerns(self, slice: Slice, info: NodeInfo) -> bool:
+        """Whether the slice is for the node, or may be by one of its devices."""
+        if slice.node_name:
+            return slice.node_name == info.name
+        return slice.per_device or self._is_for(slice, info)
+
     def _is_for(self, slice: Slice, info: NodeInfo) -> bool:
         if slice.all_nodes:
             return True

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
-from kubectl_gpuadmit.devices import allocator, extended, normal
+from kubectl_gpuadmit.devices import allocator, extended, node_allocatable, normal
 from kubectl_gpuadmit.devices.allocator import Allocator, Fatal, Features, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.inventory import Inventory, Published, published
-from kubectl_gpuadmit.devices.model import Allocation, Claim, PoolId
-from kubectl_gpuadmit.kube import dra, selectors, times
+from kubectl_gpuadmit.devices.model import Allocation, Allotted, Claim, Device, DeviceId, PoolId
+from kubectl_gpuadmit.kube import dra, pods, selectors, times
 from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod
 from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.placement.filters import pod_claims, shortfall
@@ -52,6 +52,14 @@ REASONS = {
         "An extended resource is neither advertised by the node nor mapped to devices there. "
         "Check the DeviceClass's extendedResourceName and the device plugin."
     ),
+    "placement/claim-not-shared": (
+        "The claim's devices stand for cpu, memory or the like of their node, and another pod uses "
+        "it: such a claim is not shared. Give the pod a claim of its own."
+    ),
+    "placement/pod-amounts-below-devices": (
+        "The pod's own requests (spec.resources) are less than what its containers ask for and its "
+        "claims draw together. Raise them."
+    ),
     "placement/attempt-fails": (
         "The scheduler gives the pod up with an error, whatever other nodes offer: a selector "
         "fails on a device, or a request for all devices meets a pool that is being updated. "
@@ -60,6 +68,7 @@ REASONS = {
 }
 ABORTS = "placement/attempt-fails"
 _MOST_HOLDERS = 128
+_OF_NODES = ("cpu", "memory", "ephemeral-storage")
 BINDING_TIMEOUT = dt.timedelta(minutes=10)
 """DynamicResourcesArgs.bindingTimeout: how long devices may take to be attached."""
 
@@ -120,6 +129,8 @@ class DynamicResources:
         self._answers: dict[str, tuple[Shortfall, ...]] = {}
         self._allocations: dict[str, tuple[tuple[Claim, Allocation], ...]] = {}
         self._unsure: dict[str, str] = {}
+        self._judged_as: dict[str, NodeInfo] = {}
+        self._devices: dict[DeviceId, list[Device]] | None = None
         self.lacking: set[str] = set()
         self.failed: dict[str, Fatal] = {}
         """Names of nodes on which no devices were found, so far."""
@@ -216,6 +227,9 @@ class DynamicResources:
         """What speaks against the node. A shortfall of code ``ABORTS`` ends the whole attempt."""
         if self.rejections or self._unfollowed:
             return ()
+        if self._features.node_allocatable and self._judged_as.get(info.name) is not info:
+            self._answers.pop(info.name, None)  # the pods on the node matter, too
+            self._judged_as[info.name] = info
         found = self._answers.get(info.name)
         if found is None:
             found = self._answers[info.name] = self._judged(info)
@@ -232,6 +246,8 @@ class DynamicResources:
             if own is not None:
                 claims.append(own)
         away = [claim for claim in self._claims if self._is_away(claim, info)]
+        if self._features.node_allocatable and (shared := self._shared_draw(info)) is not None:
+            return (shared,)
         if claims:
             try:
                 found = self._with_state().allocate(info, claims)
@@ -247,9 +263,120 @@ class DynamicResources:
                 self.lacking.add(info.name)
                 return (_refused(CANNOT, "placement/no-devices", self._named(claims)),)
             self._allocations[info.name] = tuple(zip(claims, found, strict=True))
+        if self._features.node_allocatable:
+            try:
+                short = self._short_of_node(info)
+            except Fatal as problem:
+                return (_refused(str(problem), ABORTS, problem.general),)
+            if short:
+                return short
         if away:
             return (_refused(ELSEWHERE, "placement/claim-elsewhere", self._named(away)),)
         return ()
+
+    # -- devices that stand for resources of their node ------------------------------------------
+
+    def _shared_draw(self, info: NodeInfo) -> Shortfall | None:
+        """A claim that another pod has reserved and whose devices stand for the node's cpu or the
+        like is not to be shared."""
+        uid = self._pod.metadata.uid or ""
+        for claim in self._claims:
+            if claim.allocation is None or not claim.reserved_for or self._off(claim, info):
+                continue
+            if not any(uid and one.uid == uid for one in claim.reserved_for) and (
+                node_allocatable.maps(claim.allocation, self._anywhere)
+            ):
+                text = (
+                    f"node allocatable resource claim {claim.name} has a mapped device and cannot"
+                    " be shared across pods"
+                )
+                return _refused(text, "placement/claim-not-shared", claim.name)
+        return None
+
+    def _short_of_node(self, info: NodeInfo) -> tuple[Shortfall, ...]:
+        """What the node lacks of its resources once the claims' devices have drawn on them."""
+        draws = self._draws(info)
+        if not draws:
+            return ()
+        if text := node_allocatable.uncovered(self._pod, draws):
+            return (_refused(text, "placement/pod-amounts-below-devices"),)
+        wanted = pods.requests(node_allocatable.with_draws(self._pod, draws))
+        found = []
+        for name, amount in wanted.items():
+            if name not in _OF_NODES and not name.startswith("hugepages-"):
+                continue
+            there, used = info.allocatable.get(name, 0), info.used.get(name, 0)
+            if amount > there - used and amount > 0:
+                found.append((name, amount, used, there))
+        never = any(amount > there for _, amount, _, there in found)
+        return tuple(
+            shortfall(
+                FILTER,
+                f"Insufficient {name}",
+                "placement/insufficient",
+                amount,
+                used,
+                there,
+                permanent=never,
+                subject=name,
+            )
+            for name, amount, used, there in found
+        )
+
+    def _draws(self, info: NodeInfo) -> tuple[node_allocatable.Draw, ...]:
+        """Of each claim of the pod with such devices. Raises Fatal."""
+        given = {id(claim): one for claim, one in self._allocations.get(info.name, ())}
+        mine = [(claim, given.get(id(claim), claim.allocation)) for claim in self._claims]
+        own = [(c, a) for c, a in self._allocations.get(info.name, ()) if c not in self._claims]
+        found = []
+        for claim, allocation in (*mine, *own):
+            if allocation is None:
+                continue
+            draw = node_allocatable.of_claim(claim, allocation, lambda one: self._seen(one, info))
+            if draw is not None:
+                draw.containers = self._times_named(claim)
+                found.append(draw)
+        return tuple(found)
+
+    def _times_named(self, claim: Claim) -> int:
+        spec = self._pod.spec
+        named = dict(zip((one.name for one in spec.resourceClaims or ()), self._claims, strict=False))
+        return sum(
+            named.get(one.name) is claim
+            for container in (*(spec.initContainers or ()), *(spec.containers or ()))
+            for one in ((container.resources.claims or ()) if container.resources else ())
+        )
+
+    def _by_id(self) -> dict[DeviceId, list[Device]]:
+        """Every device that is published under an id, of older generations too."""
+
+        def made() -> dict[DeviceId, list[Device]]:
+            found: dict[DeviceId, list[Device]] = {}
+            for slice in self._published.slices_with(rules=False):
+                for device in slice.devices:
+                    found.setdefault(device.id, []).append(device)
+            return found
+
+        if self._devices is None:
+            self._devices = made()
+        return self._devices
+
+    def _anywhere(self, one: Allotted) -> Device | None:
+        return next(iter(self._by_id().get(one.device, ())), None)
+
+    def _seen(self, one: Allotted, info: NodeInfo) -> Device | str:
+        """The device as published for the node, or why it is not."""
+        shelves = self._stock().shelves
+        for device in self._by_id().get(one.device, ()):
+            if not shelves.concerns(device.slice, info):
+                continue
+            if device.slice.per_device and not shelves.reaches(device, info):
+                return f"device {one.device.device} does not match node"
+            return device
+        return (
+            f"device {one.device.device} not found in pool {one.device.pool} for driver"
+            f" {one.device.driver}"
+        )
 
     def _named(self, claims: Iterable[Claim]) -> str:
         """Claims as the pod's author knows them: those of templates by the pod's name for them."""
@@ -387,8 +514,6 @@ class DynamicResources:
         )
 
     def _asked_extended(self) -> list[str]:
-        from kubectl_gpuadmit.kube import pods
-
         return sorted(
             name
             for name, amount in pods.requests(self._pod).items()
@@ -400,15 +525,23 @@ class DynamicResources:
         given = claim.allocation
         if given is None:
             return False
+        if self._off(claim, info):
+            return True
+        return self._features.binding_conditions and self._binding_fails(claim, given)
+
+    def _off(self, claim: Claim, info: NodeInfo) -> bool:
+        """Whether the node is none of those from which the claim's devices can be used."""
+        given = claim.allocation
+        if given is None:
+            return False
         if given.node_selector is not None and not selectors.node_selector_matches(
             given.node_selector, info.labels, info.name
         ):
             return True
         if self._features.skips_declared and any(one.skips for one in given.devices):
             declared = info.node.status.declaredFeatures or ()
-            if allocator.OPTIONAL_OPERATIONS not in declared:
-                return True
-        return self._features.binding_conditions and self._binding_fails(claim, given)
+            return allocator.OPTIONAL_OPERATIONS not in declared
+        return False
 
     def _binding_fails(self, claim: Claim, given: Allocation) -> bool:
         statuses = (claim.raw.status.devices or ()) if claim.raw is not None else ()
@@ -434,6 +567,12 @@ class DynamicResources:
             return times.parse_instant(given.timestamp) + BINDING_TIMEOUT < self._now
         except times.TimeError:
             return False
+
+    def counted(self, pod: Pod, info: NodeInfo) -> Pod:
+        """A replica as it counts on the node: with what its claims draw there."""
+        if not self._features.node_allocatable or self.judge(info):
+            return pod
+        return node_allocatable.with_draws(pod, self._draws(info))
 
     # -- the replicas placed so far ------------------------------------------------------------
 
