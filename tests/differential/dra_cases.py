@@ -130,42 +130,32 @@ SHARE_OF_GATES = 0.45 if binaries.kubernetes() == binaries.PINNED else 0.0
 
 
 def gates(made: Case) -> None:
-    """Some gates are switched, and what they bring is there or is not; or the one of them alone."""
+    """Some gates are switched, and what they bring is there or is not."""
     rng = made.rng
-    for name, on in GATES.items():
-        if chance(rng, 0.3):
-            made.gates[name] = on
+    for gate, twist in rng.sample(GATED, rng.choice((0, 1, 1, 1, 2))):
+        twist(made)
+        if chance(rng, 0.8):
+            made.gates[gate] = True
+    if chance(rng, 0.2):
+        made.gates["DRAFractionalCapacityRange"] = True
+    for gate in OFF:
+        if chance(rng, 0.15):
+            made.gates[gate] = False
+    if chance(rng, 0.2):  # the stable allocator takes no alpha feature
+        made.gates = {gate: on for gate, on in made.gates.items() if gate in (*OFF, DRAWS)}
+        made.gates.update(dict.fromkeys(SHARES, False))
     if made.gates.get("DRADeviceTaints") is False:
         made.gates["DRADeviceTaintRules"] = False
     if made.gates.get("DRAPartitionableDevices") is False:
         made.gates.pop("DRADeviceCompatibilityGroups", None)
     if made.gates.get("DRAConsumableCapacity") is False:
         made.gates.pop("DRAFractionalCapacityRange", None)
-        if chance(rng, 0.7):
-            made.gates["DRADeviceBindingConditions"] = False
-    if chance(rng, 0.5) and "DRAConsumableCapacity" in made.gates:
-        for name, on in GATES.items():  # the stable allocator takes no alpha feature
-            if on and name != "DRANodeAllocatableResources":
-                made.gates.pop(name, None)
-    for twist in GATED:
-        if chance(rng, 0.5):
-            twist(made)
 
 
-GATES = {
-    "DRAListTypeAttributes": True,
-    "DRADerivedAttributes": True,
-    "DRADeviceCompatibilityGroups": True,
-    "DRAOptionalNodeOperations": True,
-    "DRAFractionalCapacityRange": True,
-    "DRANodeAllocatableResources": True,
-    "DRAPartitionableDevices": False,
-    "DRADeviceTaints": False,
-    "DRADeviceTaintRules": False,
-    "DRAConsumableCapacity": False,
-    "DRADeviceBindingConditions": False,
-}
-"""Those that can be switched and change what DynamicResources answers: away from the default."""
+SHARES = ("DRAConsumableCapacity", "DRADeviceBindingConditions")
+DRAWS = "DRANodeAllocatableResources"
+OFF = (*SHARES, "DRAPartitionableDevices", "DRADeviceTaints", "DRADeviceTaintRules")
+"""Those on by default that can be switched and change what DynamicResources answers."""
 
 SPANS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("strings", ("a", "b", "c", "d")),
@@ -251,6 +241,10 @@ def compatibility(made: Case) -> None:
     """Parts of a GPU that may only be made beside others of one group."""
     rng = made.rng
     share = rng.choice((0.2, 0.9, 1.0))
+    if not any(device.get("consumesCounters") for _, device in made.devices()):
+        made.slices.clear()
+        for one in made.nodes:
+            partitioned(made, one["metadata"]["name"])
     for _, device in made.devices():
         for consumption in device.get("consumesCounters", ()):
             if chance(rng, share):
@@ -342,12 +336,12 @@ def drawing(rng: Random, node_name: str) -> Json:
     }
 
 
-GATED: tuple[Callable[[Case], None], ...] = (
-    lists,
-    derived,
-    compatibility,
-    operations,
-    node_resources,
+GATED: tuple[tuple[str, Callable[[Case], None]], ...] = (
+    ("DRAListTypeAttributes", lists),
+    ("DRADerivedAttributes", derived),
+    ("DRADeviceCompatibilityGroups", compatibility),
+    ("DRAOptionalNodeOperations", operations),
+    (DRAWS, node_resources),
 )
 
 

@@ -265,9 +265,13 @@ class DynamicResources:
             self._allocations[info.name] = tuple(zip(claims, found, strict=True))
         if self._features.node_allocatable:
             try:
+                self._must_be_sure_of_draws(info)
                 short = self._short_of_node(info)
             except Fatal as problem:
                 return (_refused(str(problem), ABORTS, problem.general),)
+            except Unsure as problem:
+                self._unsure[info.name] = str(problem)
+                return ()
             if short:
                 return short
         if away:
@@ -308,6 +312,7 @@ class DynamicResources:
             there, used = info.allocatable.get(name, 0), info.used.get(name, 0)
             if amount > there - used and amount > 0:
                 found.append((name, amount, used, there))
+        found.sort(key=lambda one: (*_OF_NODES, one[0]).index(one[0]))
         never = any(amount > there for _, amount, _, there in found)
         return tuple(
             shortfall(
@@ -322,6 +327,20 @@ class DynamicResources:
             )
             for name, amount, used, there in found
         )
+
+    def _must_be_sure_of_draws(self, info: NodeInfo) -> None:
+        """Raises Unsure where others than the devices found may be chosen and draw otherwise."""
+        if self._features.orders_pools or info.name not in self._allocations:
+            return
+        pools = self._stock().shelves.pools(info)
+        slices = {device.slice for pool in pools for device in pool.devices}
+        if len(slices) > 1 and any(
+            device.raw.nodeAllocatableResources for pool in pools for device in pool.devices
+        ):
+            raise Unsure(
+                "which devices are chosen hangs on the order in which pools are tried, which this"
+                " scheduler has not fixed, and some of them draw on their node's resources"
+            )
 
     def _draws(self, info: NodeInfo) -> tuple[node_allocatable.Draw, ...]:
         """Of each claim of the pod with such devices. Raises Fatal."""
