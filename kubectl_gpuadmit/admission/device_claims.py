@@ -21,6 +21,7 @@ from kubectl_gpuadmit.admission.field_errors import (
     FieldError,
     Where,
     duplicate,
+    forbidden,
     invalid,
     message,
     quoted,
@@ -85,12 +86,21 @@ def judged(obj: KubeObject) -> bool:
 
 
 def findings(
-    obj: KubeObject, *, kubernetes: str = "1.37", gates: Gates = DEFAULT
+    obj: KubeObject,
+    *,
+    stored: KubeObject | None = None,
+    kubernetes: str = "1.37",
+    gates: Gates = DEFAULT,
 ) -> tuple[Finding, ...]:
-    """One finding for each complaint; () for an object of another kind."""
-    if not judged(obj):
+    """One finding for each complaint; () for an object of another kind.
+
+    ``stored``: the object of this name that is there already. One that has the same spec was taken
+    once, and is not validated again.
+    """
+    if not judged(obj) or (stored is not None and _spec(stored) == _spec(obj)):
         return ()
     found = errors(obj, kubernetes=kubernetes, gates=gates)
+    flat = obj.apiVersion.endswith("/v1beta1")
     name = stored_name(obj)
     kind = f"{obj.kind}.{DRA_GROUP}"
     return tuple(
@@ -99,17 +109,22 @@ def findings(
             f'{obj.kind} "{name}" is invalid: {_in_one_line(error.text)}',
             message(name, found, kind),
             evidence=(Evidence(f"{obj.kind} {name}", error.path, error.shown, None, error.detail),),
-            field=error.pointer,
+            field=error.pointer.replace("/exactly", "") if flat else error.pointer,
         )
         for error in found
     )
+
+
+def _spec(obj: KubeObject) -> object:
+    return getattr(obj, "spec", None)
 
 
 def errors(
     obj: KubeObject, *, kubernetes: str = "1.37", gates: Gates = DEFAULT
 ) -> list[FieldError]:
     """All complaints, in the API server's order."""
-    check = _Check(kubernetes, allocator.of(kubernetes, gates), flat=obj.apiVersion.endswith("/v1beta1"))
+    flat = obj.apiVersion.endswith("/v1beta1")
+    check = _Check(kubernetes, allocator.of(kubernetes, gates), flat=flat)
     check.metadata(obj.metadata, namespaced=not isinstance(obj, DeviceClass))
     match obj:
         case ResourceClaim():
@@ -164,7 +179,7 @@ class _Check:
                 self._cannot_be_set((*at, field))
 
     def _cannot_be_set(self, where: Where) -> None:
-        self._by_hand.append(FieldError(_MANY, where, "Forbidden", None, "cannot be set"))
+        self._by_hand.append(forbidden(_MANY, where, "cannot be set"))
 
     def _labelled(self, meta: ObjectMeta, at: Where, *, annotations_first: bool = False) -> None:
         labels = list(validation_scheduling.labels(meta.labels, (*at, "labels")))
@@ -230,14 +245,17 @@ class _Check:
         found: selectors.Selector | selectors.Derivation | selectors.Problem,
         where: Where,
     ) -> None:
-        if not isinstance(found, selectors.Problem):
+        if isinstance(found, selectors.Derivation):
             return
-        if found.kind == "too-long":
+        if isinstance(found, selectors.Selector):
+            if said := found.too_complex:
+                self._by_hand.append(forbidden("invalid/selector", where, said))
+        elif found.kind == "too-long":
             limit = f"may not be more than {selectors.LONGEST} bytes"
             self._by_hand.append(FieldError("invalid/selector", where, "Too long", None, limit))
-        elif found.kind == "forbidden":
+        elif found.message.startswith("program instantiation failed"):
             self._by_hand.append(
-                FieldError("invalid/selector", where, "Forbidden", None, found.message)
+                FieldError("invalid/selector", where, "Internal error", None, found.message)
             )
         else:
             self._by_hand.append(invalid("invalid/selector", where, text, found.message))
@@ -293,9 +311,9 @@ class _Check:
             return first in parts and (not slash or second in parts[first])
 
         for constraint in claim.constraints or ():
-            for attribute in (constraint.matchAttribute, constraint.distinctAttribute):
-                for name in constraint.requests or ("",):
-                    self._joined.setdefault(name, set()).add(attribute or "")
+            for name in constraint.requests or ("",):
+                joined = constraint.matchAttribute or constraint.distinctAttribute or ""
+                self._joined.setdefault(name, set()).add(joined)
         self._each(
             claim.requests, MOST_REQUESTS, (*at, "requests"), self._request, lambda one: one.name
         )
@@ -371,6 +389,7 @@ class _Check:
             self._toleration(toleration, (*at, "tolerations", i), (*declared_at, "tolerations", i))
 
     def _derived(self, one: DerivedAttribute, at: Where, requested: str) -> None:
+        """The cost of such expressions is not looked at."""
         parent = requested.partition("/")[0]
         if not one.name:
             self._declared.append(required("invalid/required", (*at, "name")))

@@ -1,11 +1,11 @@
 """Devices that stand for cpu, memory or huge pages of their node: what a pod draws by its claims.
 
 A pod's draw counts like overhead: on top of what its containers ask for, except where the pod asks
-for that resource itself (``spec.resources``). Of a pod whose containers are being resized Kubernetes
+for that resource itself (``spec.resources``). Where a pod's containers are being resized, Kubernetes
 leaves it out of what is actuated; here it counts in full.
 
-Sources: pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynamicresources.go, v1.37.2
-(gate DRANodeAllocatableResources); k8s.io/component-helpers v0.37.2 resource/helpers.go
+Sources: pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynamicresources.go of
+v1.37.2 (gate DRANodeAllocatableResources); k8s.io/component-helpers v0.37.2 resource/helpers.go
 (addDRANodeAllocatableClaimResources).
 """
 
@@ -64,9 +64,7 @@ def of_claim(
     ``device`` gives the device as the node sees it, or why it does not. Raises Fatal.
     """
     found = [(one, device(one)) for one in allocation.devices]
-    if not any(
-        isinstance(each, Device) and each.raw.nodeAllocatableResources for _, each in found
-    ):
+    if not any(isinstance(each, Device) and each.raw.nodeAllocatableResources for _, each in found):
         return None
     draw = Draw({}, {}, {})
     for one, each in found:

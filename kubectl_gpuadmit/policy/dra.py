@@ -11,7 +11,7 @@ from kubectl_gpuadmit.devices.gates import KUBERNETES, NVIDIA, Release
 from kubectl_gpuadmit.devices.maturity import Entry, Ledger, Versions
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.gates import ALL_OF_STAGE, DEFAULT, Gates
-from kubectl_gpuadmit.policy.model import Tenant
+from kubectl_gpuadmit.policy.entries import Tenant
 from kubectl_gpuadmit.policy.shape import entries, escape
 
 if TYPE_CHECKING:

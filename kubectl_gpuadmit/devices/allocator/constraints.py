@@ -91,6 +91,19 @@ class Kept:
         """The values that the next one must differ from."""
         return self._seen if self._features.distinct_among_all else list(self._last.values())
 
+    @property
+    def state(self) -> object:
+        """What decides who may join: equal where the same devices may, in whatever order these
+        have come; where the order matters, that too."""
+        if self.in_order:
+            return tuple(zip(self._of, map(repr, self._seen), strict=True))
+        return frozenset((type(value), repr(value)) for value in self._seen)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it matters in which order devices join."""
+        return not (self._features.distinct_among_all or self._match)
+
     def remove(self) -> None:
         """The device that joined last leaves."""
         self._seen.pop()

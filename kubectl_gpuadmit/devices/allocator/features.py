@@ -19,7 +19,6 @@ from kubectl_gpuadmit.devices import maturity
 from kubectl_gpuadmit.kube.gates import DEFAULT, Gates
 from kubectl_gpuadmit.kube.versions import LATEST, version
 
-
 Kind = Literal["stable", "incubating", "experimental"]
 
 

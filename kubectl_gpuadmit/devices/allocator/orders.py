@@ -51,7 +51,7 @@ BY_NAME = Order()
 
 def of(pools: Sequence[NodePool]) -> Iterator[Order]:
     """Orders in which each pool, and each slice of it, comes first once; by name first."""
-    slices = max((len({d.slice for d in pool.devices}) for pool in pools), default=1)
+    slices = max((len(pool.holds) for pool in pools), default=1)
     for number, (one, other) in enumerate(product(range(len(pools) or 1), range(slices or 1))):
         if number < MOST:
             yield Order(one, other)

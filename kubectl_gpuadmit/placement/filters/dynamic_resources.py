@@ -14,12 +14,18 @@ from msgspec import structs
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.devices import allocator, extended, node_allocatable, normal
-from kubectl_gpuadmit.devices.allocator import Allocator, Fatal, Features, NodeRefused, Unsure
+from kubectl_gpuadmit.devices.allocator import (
+    Allocator,
+    Fatal,
+    Features,
+    Found,
+    NodeRefused,
+    Unsure,
+)
 from kubectl_gpuadmit.devices.inventory import Inventory, Published, published
 from kubectl_gpuadmit.devices.model import Allocation, Allotted, Claim, Device, DeviceId, PoolId
 from kubectl_gpuadmit.kube import dra, pods, selectors, times
 from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod
-from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.placement.filters import pod_claims, shortfall
 from kubectl_gpuadmit.placement.filters.pod_claims import FILTER, PodClaims
 from kubectl_gpuadmit.placement.filters.resources_fit import Asked
@@ -126,8 +132,11 @@ class DynamicResources:
         }
         self._stale = pod_claims.extended_claim(cluster, pod) if supplied else None
         self._claims = found.claims
+        self._open: tuple[tuple[Claim, ...], tuple[Claim, ...]] = ((), ())
+        self._no_devices: dict[tuple[int, ...], tuple[list[Claim], tuple[Shortfall, ...]]] = {}
         self._answers: dict[str, tuple[Shortfall, ...]] = {}
-        self._allocations: dict[str, tuple[tuple[Claim, Allocation], ...]] = {}
+        self._allocations: dict[str, tuple[list[Claim], Found]] = {}
+        self._of_resources: dict[tuple[str, ...], Claim] = {}
         self._unsure: dict[str, str] = {}
         self._judged_as: dict[str, NodeInfo] = {}
         self._devices: dict[DeviceId, list[Device]] | None = None
@@ -219,7 +228,10 @@ class DynamicResources:
     @property
     def to_allocate(self) -> tuple[Claim, ...]:
         """The pod's claims that have no devices yet."""
-        return tuple(claim for claim in self._claims if claim.allocation is None)
+        if self._open[0] is not self._claims:
+            waiting = tuple(claim for claim in self._claims if claim.allocation is None)
+            self._open = (self._claims, waiting)
+        return self._open[1]
 
     # -- node by node ------------------------------------------------------------------------
 
@@ -261,8 +273,13 @@ class DynamicResources:
                 return ()
             if found is None:
                 self.lacking.add(info.name)
-                return (_refused(CANNOT, "placement/no-devices", self._named(claims)),)
-            self._allocations[info.name] = tuple(zip(claims, found, strict=True))
+                key = tuple(map(id, claims))
+                if key not in self._no_devices:
+                    text = self._named(claims)
+                    refused = _refused(CANNOT, "placement/no-devices", text)
+                    self._no_devices[key] = (claims, (refused,))
+                return self._no_devices[key][1]
+            self._allocations[info.name] = (claims, found)
         if self._features.node_allocatable:
             try:
                 self._must_be_sure_of_draws(info)
@@ -344,9 +361,11 @@ class DynamicResources:
 
     def _draws(self, info: NodeInfo) -> tuple[node_allocatable.Draw, ...]:
         """Of each claim of the pod with such devices. Raises Fatal."""
-        given = {id(claim): one for claim, one in self._allocations.get(info.name, ())}
+        claims, answer = self._allocations.get(info.name, ([], None))
+        pairs = list(zip(claims, answer.allocations, strict=True)) if answer is not None else []
+        given = {id(claim): one for claim, one in pairs}
         mine = [(claim, given.get(id(claim), claim.allocation)) for claim in self._claims]
-        own = [(c, a) for c, a in self._allocations.get(info.name, ()) if c not in self._claims]
+        own = [(c, a) for c, a in pairs if c.name == extended.CLAIM_NAME]
         found = []
         for claim, allocation in (*mine, *own):
             if allocation is None:
@@ -359,7 +378,9 @@ class DynamicResources:
 
     def _times_named(self, claim: Claim) -> int:
         spec = self._pod.spec
-        named = dict(zip((one.name for one in spec.resourceClaims or ()), self._claims, strict=False))
+        named = dict(
+            zip((one.name for one in spec.resourceClaims or ()), self._claims, strict=False)
+        )
         return sum(
             named.get(one.name) is claim
             for container in (*(spec.initContainers or ()), *(spec.containers or ()))
@@ -470,18 +491,27 @@ class DynamicResources:
 
     def allocations(self, info: NodeInfo) -> tuple[tuple[Claim, Allocation], ...]:
         """What the claims would get on the node, () where they get nothing there."""
-        return () if self.judge(info) else self._allocations.get(info.name, ())
+        return () if self.judge(info) else self._given(info)
+
+    def _given(self, info: NodeInfo) -> tuple[tuple[Claim, Allocation], ...]:
+        if info.name not in self._allocations:
+            return ()
+        claims, found = self._allocations[info.name]
+        return tuple(zip(claims, found.allocations, strict=True))
 
     def score(self, info: NodeInfo) -> int:
         """How far up in their lists the alternatives are that the node would give.
 
         Source: computeScore in dynamicresources.go.
         """
-        own = {id(claim): given for claim, given in self._allocations.get(info.name, ())}
+        own: dict[int, frozenset[str]] = {}
+        if info.name in self._allocations:
+            claims, found = self._allocations[info.name]
+            own = {id(claim): found.requests(number) for number, claim in enumerate(claims)}
         total = 0
         for claim in self._claims:
-            given = own.get(id(claim), claim.allocation)
-            names = {one.request for one in given.devices} if given is not None else set()
+            held = claim.allocation.devices if claim.allocation is not None else ()
+            names = own.get(id(claim)) or frozenset(one.request for one in held)
             for request in claim.requests:
                 for place, want in enumerate(request.first_available):
                     if request.full_name(want) in names:
@@ -526,11 +556,14 @@ class DynamicResources:
                 return _refused(CANNOT_FIT, "placement/extended-unserved", name)
         if not from_devices and not self._claims:
             return None
-        return Claim(
-            self._pod.namespace,
-            extended.CLAIM_NAME,
-            extended.requests(self._pod, from_devices),
-        )
+        key = tuple(sorted(from_devices))
+        if key not in self._of_resources:
+            self._of_resources[key] = Claim(
+                self._pod.namespace,
+                extended.CLAIM_NAME,
+                extended.requests(self._pod, from_devices),
+            )
+        return self._of_resources[key]
 
     def _asked_extended(self) -> list[str]:
         return sorted(
@@ -603,7 +636,7 @@ class DynamicResources:
         if self._pod.spec.nodeName:
             return  # no scheduler has tried the pod, so nobody has allocated anything
         self.judge(info)
-        given = self._allocations.get(info.name, ())
+        given = self._given(info)
         made = pod_claims.of(self._cluster, pod).created
         by_template = {one.annotations.get(dra.POD_CLAIM_NAME): one for one in made}
         for claim, allocation in given:
