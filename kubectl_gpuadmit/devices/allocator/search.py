@@ -34,6 +34,10 @@ _TOO_MANY = object()
 """The result would have more devices than a claim may hold: only other alternatives can help."""
 
 
+class _Long(Exception):
+    """So many devices were tried that it pays to start again and watch where that leads."""
+
+
 class Chosen(NamedTuple):
     """One device for a claim."""
 
@@ -91,12 +95,15 @@ class Search:
         self._pools: tuple[NodePool, ...] = ()
         self._items: list[Item] = []
         self._by_key: dict[Key, Item] = {}
+        self._place: dict[Key, int] = {}
         self._steps = 0
         self._limit = shop.steps_left()
         self._broken: NodePool | None = None
         """A pool that ends the attempt once the search has come to it; before 1.35."""
         self._dead = DeadEnds()
-        self._steadfast: bool | None = None
+        self._thorough = False
+        """Whether to look twice at where the search is: pays only in long ones."""
+        self._steadfast = False
         """Whether nothing can end the search but a find or that there is no way."""
         self._kinds = Kinds(shop.state, self._told)
         self._kind_of: Callable[[Item], Hashable] = self._kinds.of
@@ -123,8 +130,11 @@ class Search:
             usable = [p for p in usable if p.complete]
         self._items = [item for pool in usable for item in self._shop.items(pool)]
         self._by_key = {item.key: item for item in self._items}
+        self._place = {item.key: place for place, item in enumerate(self._items)}
         try:
             done = self._claim(0)
+        except _Long:
+            done = self._again()
         finally:
             self._shop.spend(self._steps)
         if done is True:
@@ -132,6 +142,22 @@ class Search:
         if any(pool.invalid for pool in self._pools):
             raise NodeRefused("invalid resource pools were encountered")
         return None
+
+    def _again(self) -> object:
+        """From the start, with an eye on what leads nowhere."""
+        self._thorough = True
+        self._result = [[] for _ in self._claims]
+        self._giving.clear()
+        self._giving_amounts.clear()
+        self._consumed.clear()
+        for claim, kept in zip(self._claims, self._constraints, strict=True):
+            kept[:] = self._kept(claim)
+        self._steadfast = self._never_fails()
+        return self._claim(0)
+
+    def _kept(self, claim: Claim) -> list[Kept]:
+        among_all = self._features.distinct_among_all
+        return [Kept(constraint, among_all=among_all) for constraint in claim.constraints]
 
     # -- before the search -------------------------------------------------------------------
 
@@ -170,12 +196,7 @@ class Search:
                     " (unsupported constraint type?)"
                 )
         self._asks.append(asks)
-        self._constraints.append(
-            [
-                Kept(constraint, among_all=self._features.distinct_among_all)
-                for constraint in claim.constraints
-            ]
-        )
+        self._constraints.append(self._kept(claim))
 
     def _checked(self, claim: Claim, request: Request, want: Want) -> _Ask:
         where = f"claim {claim}, request {want.name}"
@@ -237,12 +258,8 @@ class Search:
         if request >= len(self._asks[claim]):
             done = self._claim(claim + 1)
             return False if done is _TOO_MANY else done
-        if self._steps < _FEW:
+        if not self._thorough:
             return self._alternatives(claim, request)
-        if self._steadfast is None:
-            self._steadfast = self._never_fails()
-        if self._steadfast and self._hopeless(claim, request):
-            return False
         point = self._point(claim, request)
         done = self._dead.get(point)
         if done is None:
@@ -279,16 +296,21 @@ class Search:
                 self._take_back(claim, undo)
                 return done
             return True
+        if self._steadfast and self._hopeless(claim, request, ask, number, start):
+            return False
         named = self._claims[claim]
         admin = bool(ask.want.admin_access)
         failed: set[Hashable] = set()
         for at in range(start, len(self._items)):
             item = self._items[at]
             self._steps += 1
+            if self._steps > _FEW and not self._thorough:
+                raise _Long
             if self._steps > self._limit:
                 raise Unsure(
                     f"more than {self._limit:,} devices tried on {self._info.name} and others: the"
-                    " search was not finished (the scheduler gives a node up after 10 s)"
+                    " search was not finished; the scheduler gives a node up after 10 s (timed out"
+                    " trying to allocate devices)"
                 )
             if admin:
                 if claim in self._giving.get(item.key, ()):
@@ -552,25 +574,38 @@ class Search:
             return False
         return not self._features.consumable_capacity or self._has(ask.want, item, {}, "")
 
-    def _hopeless(self, claim: int, request: int) -> bool:
-        """Whether fewer devices are left than are asked for from here on, be they what they may."""
-        needed = 0
-        open_: dict[Key, Item] = {}
-        watched: list[Item] = []
-        for number in range(claim, len(self._claims)):
-            seen: dict[Key, Item] = {}
-            for alternatives in self._asks[number][request if number == claim else 0 :]:
-                needed += min(ask.count for ask in alternatives)
+    def _hopeless(self, claim: int, request: int, ask: _Ask, number: int, start: int) -> bool:
+        """Whether fewer devices are left than are asked for from here on, be they what they may.
+
+        For the request at hand those from ``start`` on are left; ``number`` it has already.
+        """
+        needed = ask.count - number
+        rest = self._free(ask, [item for item in ask.able if self._place[item.key] >= start])
+        if self._supply(rest, needed) < needed:
+            return True
+        admin = bool(ask.want.admin_access)
+        free = {} if admin else {item.key: item for item in rest}
+        watched = list(rest) if admin else []
+        for which in range(claim, len(self._claims)):
+            of_claim: dict[Key, Item] = {}
+            for alternatives in self._asks[which][request + 1 if which == claim else 0 :]:
+                needed += min(other.count for other in alternatives)
                 enough = False
-                for ask in alternatives:
-                    admin = bool(ask.want.admin_access)
-                    able = [i for i in ask.able if admin or not self._in_use(i.key)]
-                    (seen if admin else open_).update((item.key, item) for item in able)
-                    enough = enough or self._supply(able, ask.count) >= ask.count
+                for other in alternatives:
+                    able = self._free(other, other.able)
+                    into = of_claim if other.want.admin_access else free
+                    into.update((item.key, item) for item in able)
+                    enough = enough or self._supply(able, other.count) >= other.count
                 if not enough:
                     return True
-            watched += seen.values()
-        return self._supply([*open_.values(), *watched], needed) < needed
+            watched += of_claim.values()
+        return self._supply([*free.values(), *watched], needed) < needed
+
+    def _free(self, ask: _Ask, items: list[Item]) -> list[Item]:
+        """Admin access is had to devices that others have, too."""
+        if ask.want.admin_access:
+            return items
+        return [item for item in items if not self._in_use(item.key)]
 
     def _supply(self, items: list[Item], enough: int) -> int:
         """No fewer than can be had of these together; counters are looked at one by one."""
