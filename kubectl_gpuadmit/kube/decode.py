@@ -11,7 +11,7 @@ the bare kind, so that who reads it can refuse that one object.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar, Union
 
@@ -332,10 +332,17 @@ def _with_holder(
         fields = _decoder(dict[str, Raw]).decode(raw)
         data = {k: _decoder(Any).decode(v) for k, v in fields.items() if k != "items"}
         objects = [_from_data(data, None), *objects]
-    known = {obj.kind for obj in objects}
+    known = kinds_of(objects)
     if kind.endswith("List") and kind != "List":
         known.add(kind_name(version, kind.removesuffix("List")))
     return objects, known
+
+
+def kinds_of(objects: Collection[KubeObject]) -> set[str]:
+    """The kinds of these objects: a list has many objects, and few classes."""
+    classes = {obj.__class__ for obj in objects}
+    kinds = {str(cls.__struct_config__.tag) for cls in classes - {Generic}}
+    return kinds | {obj.kind for obj in objects} if Generic in classes else kinds
 
 
 def _all_fit(objects: Iterable[KubeObject]) -> bool:
@@ -388,4 +395,4 @@ def _slowly(raw: bytes, file: str) -> tuple[list[KubeObject], set[str]]:
             if isinstance(document, BadManifest):
                 raise document
             objects.append(decode_object(document))
-    return objects, (known | {obj.kind for obj in objects}) - {""}
+    return objects, (known | kinds_of(objects)) - {""}

@@ -421,3 +421,57 @@ def test_where_no_slices_were_exported_a_claim_alone_is_only_applied() -> None:
     )
     assert report.workloads == ()
     assert [one.treated for one in report.skipped] == ["applied"]
+
+
+def test_gpus_asked_the_old_way_where_only_claims_have_them_are_told_and_remedied() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "ml"},
+        "spec": {
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 2}}}
+            ]
+        },
+    }
+    cluster = Cluster.of(
+        map(decoded, [*make_devices.namespaces(), *MACHINES]), known=make_devices.KINDS
+    )
+
+    def verdict(kubernetes: str) -> Verdict:
+        report = evaluate(
+            list(read_documents(json.dumps(pod).encode(), "p.json")),
+            cluster,
+            Policy.default(),
+            now=NOW,
+            source=Source("snapshot", "s"),
+            kubernetes=kubernetes,
+        )
+        (found,) = report.workloads
+        return found
+
+    def detail(found: Verdict) -> str:
+        (said,) = [f for f in found.findings if f.reason == "placement/no-such-resource"]
+        return said.detail
+
+    found = verdict("1.37")
+    assert detail(found) == (
+        "no node advertises nvidia.com/gpu; GPUs of this cluster are had by claims (DeviceClass"
+        " gpu.nvidia.com)"
+    )
+    assert [(r.summary, r.command, r.verified) for r in found.remedies] == [
+        (
+            "deviceclass.resource.kubernetes.io/gpu.nvidia.com instead of nvidia.com/gpu",
+            "",
+            True,
+        ),
+        (
+            "let DeviceClass gpu.nvidia.com serve nvidia.com/gpu",
+            "kubectl patch deviceclass gpu.nvidia.com --type merge -p"
+            ' \'{"spec":{"extendedResourceName":"nvidia.com/gpu"}}\'',
+            True,
+        ),
+    ]
+    before = verdict("1.35")
+    assert detail(before) == "no node advertises nvidia.com/gpu"
+    assert before.remedies == ()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
+from random import Random
 from typing import Any
 
 import msgspec
@@ -12,12 +15,14 @@ import msgspec
 from kubectl_gpuadmit.admission import (
     chain,
     defaults,
+    device_claims,
     limit_range,
     pod_security,
     quota,
     resource_lists,
 )
 from kubectl_gpuadmit.cel import dra as cel_dra
+from kubectl_gpuadmit.cel.values import Unsure
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import quantity, versions
@@ -224,6 +229,12 @@ def other_object(case: Json) -> Json:
         answer["check"] = CHECKS[findings[0].reason.split("/", 1)[0]]
         answer["texts"] = texts_of(answer["check"], message_of(findings[0]))
     return answer
+
+
+def claim_errors(case: Json) -> list[str]:
+    """Of a ResourceClaim, template or DeviceClass that is created."""
+    found = device_claims.errors(decode(case["pod"]))
+    return list(dict.fromkeys(error.text for error in found))
 
 
 # -- placement and preemption ----------------------------------------------------------------------
@@ -449,7 +460,23 @@ def device_selectors(case: Json) -> list[Json]:
             found.append({"failed": answer.message, "matches": False})
         else:
             found.append({"matches": answer})
+        found[-1]["maxCost"] = compiled.most
+        if not device.broken:
+            with suppress(Unsure):
+                found[-1]["cost"] = compiled.program.cost(device.variables, cel_dra.MOST_COST)
+                found[-1]["costs"] = _costs_in_other_orders(compiled, device)
     return found
+
+
+def _costs_in_other_orders(selector: cel_dra.Selector, device: cel_dra.Device) -> Iterator[int]:
+    """The costs where the entries of maps come in some other order: Go leaves it to chance."""
+    for seed in range(200):
+        rng = Random(seed)
+        yield selector.program.cost(
+            device.variables,
+            cel_dra.MOST_COST,
+            lambda entries, r=rng: r.sample(entries, len(entries)),
+        )
 
 
 def _attribute(one: Json) -> cel_dra.Attribute:

@@ -16,7 +16,7 @@ from kubectl_gpuadmit.cluster import NodeInfo
 from kubectl_gpuadmit.devices.allocator import capacity, taints
 from kubectl_gpuadmit.devices.allocator.constraints import Kept, lookup
 from kubectl_gpuadmit.devices.allocator.dead_ends import DeadEnds, Kinds
-from kubectl_gpuadmit.devices.allocator.outcome import Fatal, NodeRefused, Unsure
+from kubectl_gpuadmit.devices.allocator.outcome import FailedSelector, Fatal, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.shop import Item, Shop
 from kubectl_gpuadmit.devices.model import Claim, Class, Device, Request, Want
@@ -442,12 +442,22 @@ class Search:
                 except CelError as error:
                     if error.compiling:
                         text = f"{whose}: selector #{number}: CEL compile error: {error}"
-                    else:
-                        if not self._features.explains_keys:
-                            error = CelError(str(error).partition(". consider using CEL")[0])
-                        on = f" on device {item.device.id}" if self._features.names_device else ""
-                        text = f"{whose}: selector #{number}{on}: CEL runtime error: {error}"
-                    raise Fatal(text) from None
+                        raise Fatal(text) from None
+                    if not self._features.explains_keys:
+                        error = CelError(str(error).partition(". consider using CEL")[0])
+                    general = f"{whose}: selector #{number}: CEL runtime error: {error}"
+                    on = f" on device {item.device.id}" if self._features.names_device else ""
+                    text = f"{whose}: selector #{number}{on}: CEL runtime error: {error}"
+                    of = ask.class_.name if whose.startswith("class ") else ""
+                    failed = FailedSelector(
+                        ask.request.full_name(ask.want),
+                        of,
+                        number,
+                        expression or "",
+                        device,
+                        str(error),
+                    )
+                    raise Fatal(text, general=general, selector=failed) from None
         return True
 
     def _has(self, want: Want, item: Item, taken: dict[str, int], where: str) -> bool:

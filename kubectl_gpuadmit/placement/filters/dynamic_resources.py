@@ -123,6 +123,7 @@ class DynamicResources:
         self._of_resources: dict[tuple[str, ...], Claim] = {}
         self._unsure: dict[str, str] = {}
         self.lacking: set[str] = set()
+        self.failed: dict[str, Fatal] = {}
         """Names of nodes on which no devices were found, so far."""
         self._allocator: Allocator | None = None
         self._state: allocator.State | None = None
@@ -236,7 +237,8 @@ class DynamicResources:
             try:
                 found = self._with_state().allocate(info, claims)
             except Fatal as problem:
-                return (_refused(str(problem), ABORTS, str(problem)),)
+                self.failed[info.name] = problem
+                return (_refused(str(problem), ABORTS, problem.general),)
             except NodeRefused as problem:
                 return (_refused(str(problem), "placement/pools-invalid"),)
             except Unsure as problem:
