@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, structs
 
 from kubectl_gpuadmit.kube import dra, listed
 from kubectl_gpuadmit.kube.objects import NodeSelector, QuantityText
@@ -198,6 +199,20 @@ class Slice:
         """What its devices have in common with those of other slices."""
         self._made = made
         self._devices: tuple[Device, ...] | None = None
+
+    @property
+    def kind(self) -> bytes:
+        """What its spec says beside devices and counters, without the names of pool and node."""
+        spec = self.raw.spec
+        bare = structs.replace(
+            spec,
+            pool=dra.ResourcePool(),
+            nodeName=None,
+            nodeSelector=None,
+            devices=None,
+            sharedCounters=None,
+        )
+        return msgspec.json.encode((bare, bool(spec.nodeName)))
 
     @property
     def devices(self) -> tuple[Device, ...]:

@@ -131,29 +131,27 @@ class Search:
         self._items = [item for pool in usable for item in self._shop.items(pool)]
         self._by_key = {item.key: item for item in self._items}
         self._place = {item.key: place for place, item in enumerate(self._items)}
+        if self._thorough:
+            self._steadfast = self._never_fails()
         try:
             done = self._claim(0)
         except _Long:
-            done = self._again()
+            return self._again()
         finally:
-            self._shop.spend(self._steps)
+            if self._thorough or self._steps <= _FEW:
+                self._shop.spend(self._steps)
         if done is True:
             return self._result
         if any(pool.invalid for pool in self._pools):
             raise NodeRefused("invalid resource pools were encountered")
         return None
 
-    def _again(self) -> object:
+    def _again(self) -> list[list[Chosen]] | None:
         """From the start, with an eye on what leads nowhere."""
-        self._thorough = True
-        self._result = [[] for _ in self._claims]
-        self._giving.clear()
-        self._giving_amounts.clear()
-        self._consumed.clear()
-        for claim, kept in zip(self._claims, self._constraints, strict=True):
-            kept[:] = self._kept(claim)
-        self._steadfast = self._never_fails()
-        return self._claim(0)
+        twin = Search(self._shop, self._info, self._claims)
+        twin._thorough = True
+        twin._steps = self._steps
+        return twin.run()
 
     def _kept(self, claim: Claim) -> list[Kept]:
         among_all = self._features.distinct_among_all

@@ -84,6 +84,8 @@ def attributes_of(claims: Iterable[Claim], classes: Mapping[str, Class]) -> froz
         names |= {one.match or one.distinct for one in claim.constraints}
         for request in claim.requests:
             for want in request.wants:
+                if want.derived:
+                    return None
                 class_ = classes.get(want.device_class)
                 for text in (*(class_.selectors if class_ else ()), *want.selectors):
                     read = attributes_read(text or "")
