@@ -88,6 +88,9 @@ CORE = frozenset({"ConfigMap", "LimitRange", "Namespace", "Node", "PersistentVol
 """Of these the ones of group ''; others use the same kinds for other things (Knative's Service)."""
 
 
+NODE_ALLOCATABLE = "DRANodeAllocatableResources"
+
+
 class _Item(Struct):
     """One workload of the run with the document that it came from."""
 
@@ -114,7 +117,7 @@ def evaluate(
     A document that cannot be read is reported as ``Skipped(treated="unreadable")`` and stops nobody
     else.
     """
-    state = State(cluster.fork(), Ledger.of(cluster))
+    state = _begun(cluster, policy, kubernetes)
     terms = _terms(policy, now, kubernetes, requester)
     brought: list[tuple[Document, KubeObject]] = []
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
@@ -170,11 +173,23 @@ def judged_alone(
     kubernetes: str = "1.37",
 ) -> Verdict:
     """One workload that is already understood, on the cluster ``without`` some of its pods."""
-    state = State(cluster.fork(), Ledger.of(cluster))
+    state = _begun(cluster, policy, kubernetes)
     for pod in without:
         state.cluster.remove("Pod", pod.namespace, pod.name)
         state.ledger.release(pod)
     return judge(workload, state, _terms(policy, now, kubernetes))[0]
+
+
+def _begun(cluster: Cluster, policy: Policy, kubernetes: str) -> State:
+    """The cluster before the first workload, with the feature gates that the policy says it has."""
+    fork = cluster.fork()
+    fork.gates = policy.feature_gates
+    if fork.gates and fork.gates.get(NODE_ALLOCATABLE) is not False:
+        from kubectl_gpuadmit.devices import allocator, node_allocatable
+
+        if allocator.of(kubernetes, fork.gates).node_allocatable:
+            node_allocatable.counted(fork)
+    return State(fork, Ledger.of(cluster))
 
 
 def _terms(
@@ -287,9 +302,11 @@ def _invalid(obj: KubeObject, cluster: Cluster, kubernetes: str) -> tuple[Findin
         return ()
     # CEL is not imported by runs that have no claims
     from kubectl_gpuadmit.admission import device_claims
+    from kubectl_gpuadmit.devices import allocator, dropped
 
-    stored = cluster.get(obj.kind, obj.namespace, obj.name)
-    return device_claims.findings(obj, stored=stored, kubernetes=kubernetes)
+    before = cluster.get(obj.kind, obj.namespace, obj.name)
+    kept, _ = dropped.created(obj, allocator.of(kubernetes, cluster.gates))
+    return device_claims.findings(kept, stored=before, kubernetes=kubernetes, gates=cluster.gates)
 
 
 def _refusal(

@@ -170,6 +170,7 @@ class Slice:
         "pool",
         "raw",
         "rules",
+        "skips",
         "slice_count",
         "template",
     )
@@ -193,6 +194,7 @@ class Slice:
         self.all_nodes = bool(spec.allNodes)
         self.per_device = bool(spec.perDeviceNodeSelection)
         self.counter_sets: tuple[dra.CounterSet, ...] = spec.sharedCounters or ()
+        self.skips: tuple[str, ...] = spec.skipNodeOperations or ()
         self.rules = rules
         """DeviceTaintRules that may mean devices of its pool."""
         self.template = listed.template_of(spec.devices)
@@ -307,8 +309,8 @@ class Want(Struct, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     capacity: dict[str, Quantity] | None = None
     """By the name as written; None where the request has no ``capacity``."""
-    derived: bool = False
-    """It has derivedAttributes (alpha in 1.37)."""
+    derived: tuple[tuple[str, str], ...] = ()
+    """derivedAttributes: (attribute, CEL expression)."""
 
 
 class Request(Struct, frozen=True):
@@ -349,6 +351,8 @@ class Allotted(Struct, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
+    skips: tuple[str, ...] = ()
+    """skipNodeOperations: what the kubelet need not ask of the driver."""
 
 
 class Allocation(Struct, frozen=True):

@@ -186,11 +186,13 @@ class Cycle:
         name = pod.spec.nodeName or ""
         for f in self._wide:
             f.moved(pod, self.cluster.nodes[name], 1)
+        counted = pod
         if self.dra is not None:
+            counted = self.dra.counted(pod, self.cluster.nodes[name])
             self.dra.assume(pod, self.cluster.nodes[name])
             if self.dra.rejections:
                 self.rejections = self._kept((*self.rejections, *self.dra.rejections))
-        self.cluster.apply(pod)
+        self.cluster.apply(counted)
 
     def what_if(self, info: NodeInfo) -> WhatIf:
         """This node with its pods coming and going, everything else as it is."""

@@ -331,7 +331,7 @@ def _unseen(cluster: Cluster, cycle: Cycle) -> tuple[Unknown, ...]:
                 "kubectl get pods -A -o yaml",
             )
         )
-    if dynamic_resources.supplies(cycle.kubernetes) and not cluster.knows("DeviceClass"):
+    if dynamic_resources.supplies(cluster, cycle.kubernetes) and not cluster.knows("DeviceClass"):
         for name, _ in cycle.asked:
             if is_extended(name) and not any(
                 info.allocatable.get(name) for info in cluster.nodes.values()

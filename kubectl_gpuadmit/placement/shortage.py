@@ -34,7 +34,7 @@ def by_claims(cycle: Cycle, name: str) -> tuple[str, ...]:
     Kubernetes 1.36: under the class's own resource name, or once the class names the resource."""
     cluster = cycle.cluster
     vendor, _, what = name.partition("/")
-    if what != "gpu" or not supplies(cycle.kubernetes) or not cluster.knows("DeviceClass"):
+    if what != "gpu" or not supplies(cluster, cycle.kubernetes) or not cluster.knows("DeviceClass"):
         return ()
     if not any(cluster.every("ResourceSlice")):
         return ()

@@ -13,19 +13,24 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from kubectl_gpuadmit.cluster import NodeInfo
-from kubectl_gpuadmit.devices.allocator import capacity, taints
-from kubectl_gpuadmit.devices.allocator.constraints import Kept, lookup
+from kubectl_gpuadmit.devices.allocator import capacity, compatibility, taints
+from kubectl_gpuadmit.devices.allocator.compatibility import Company
+from kubectl_gpuadmit.devices.allocator.constraints import Absent, Kept, lookup
 from kubectl_gpuadmit.devices.allocator.dead_ends import DeadEnds, Kinds
+from kubectl_gpuadmit.devices.allocator.orders import BY_NAME, Order
 from kubectl_gpuadmit.devices.allocator.outcome import FailedSelector, Fatal, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.shop import Item, Shop
-from kubectl_gpuadmit.devices.model import Claim, Class, Device, Request, Want
+from kubectl_gpuadmit.devices.model import Claim, Class, Device, Request, Value, Want
 from kubectl_gpuadmit.devices.selection import CelError
 from kubectl_gpuadmit.kube.dra import MAX_RESULTS
 from kubectl_gpuadmit.kube.quantity import Quantity
 
 Key = tuple[str, str, str]
 """Of a device: driver, pool, name."""
+
+OPTIONAL_OPERATIONS = "DRAOptionalNodeOperations"
+"""What a node declares that lets its kubelet leave out calls to drivers."""
 
 _FEW = 2_000
 """After so many devices tried it pays to remember what has led nowhere."""
@@ -55,6 +60,7 @@ class _Ask:
         "able",
         "class_",
         "count",
+        "derived",
         "devices",
         "every",
         "matches",
@@ -72,6 +78,7 @@ class _Ask:
         self.class_ = class_
         self.every = want.mode == "All"
         self.count = want.count
+        self.derived = dict(want.derived)
         self.devices: list[Item] = []
         self.able: list[Item] = []
         self.matches: dict[Item, bool] = {}
@@ -80,7 +87,10 @@ class _Ask:
 class Search:
     """One node, once. ``run`` gives the devices per claim, or None where there is no way."""
 
-    def __init__(self, shop: Shop, info: NodeInfo, claims: Sequence[Claim]) -> None:
+    def __init__(
+        self, shop: Shop, info: NodeInfo, claims: Sequence[Claim], order: Order = BY_NAME
+    ) -> None:
+        self._order = order
         self._shop = shop
         self._info = info
         self._claims = claims
@@ -108,27 +118,36 @@ class Search:
         self._kinds = Kinds(shop.state, self._told)
         self._kind_of: Callable[[Item], Hashable] = self._kinds.of
         self._ordered = False
-        """A constraint that keeps one of "all" devices out is an error, so that it matters which
-        device comes first: then none stands for another."""
+        """None stands for another: a constraint that keeps one of "all" devices out is an error, so
+        that it matters which comes first; derived attributes and groups are not compared."""
+        self._company: dict[object, dict[str, Company]] = {}
+        """Pool -> counter set -> the devices that are given out of it."""
 
     def run(self) -> list[list[Chosen]] | None:
         """Raises Fatal, NodeRefused or Unsure."""
-        self._pools = self._shop.pools(self._info)
+        self._pools = self._order.of_pools(self._shop.pools(self._info))
         for position, claim in enumerate(self._claims):
             self._prepare(position, claim)
         self._attributes = tuple(
             sorted({kept.attribute for each in self._constraints for kept in each})
         )
         asks = [ask for claim in self._asks for several in claim for ask in several]
-        self._ordered = bool(self._attributes) and any(ask.every for ask in asks)
+        self._ordered = (
+            (bool(self._attributes) and any(ask.every for ask in asks))
+            or any(ask.derived for ask in asks)
+            or self._features.compatibility_groups
+            or (not self._features.keeps_alternative and any(ask.every for ask in asks))
+        )
         if self._ordered or any(kept.in_order for each in self._constraints for kept in each):
             self._kind_of = attrgetter("key")
+        usable: Sequence[NodePool] = self._pools
         if not self._features.skips_invalid_pools:
             self._broken = next((p for p in self._pools if p.invalid), None)
-        usable = [p for p in self._pools if not p.invalid]
+            usable = usable[: usable.index(self._broken)] if self._broken else usable
+        usable = [p for p in usable if not p.invalid]
         if self._features.skips_incomplete_pools:
             usable = [p for p in usable if p.complete]
-        self._items = [item for pool in usable for item in self._shop.items(pool)]
+        self._items = [item for pool in usable for item in self._items_of(pool)]
         self._by_key = {item.key: item for item in self._items}
         self._place = {item.key: place for place, item in enumerate(self._items)}
         if self._thorough:
@@ -142,20 +161,19 @@ class Search:
                 self._shop.spend(self._steps)
         if done is True:
             return self._result
-        if any(pool.invalid for pool in self._pools):
+        if self._features.skips_invalid_pools and any(pool.invalid for pool in self._pools):
             raise NodeRefused("invalid resource pools were encountered")
         return None
 
     def _again(self) -> list[list[Chosen]] | None:
         """From the start, with an eye on what leads nowhere."""
-        twin = Search(self._shop, self._info, self._claims)
+        twin = Search(self._shop, self._info, self._claims, self._order)
         twin._thorough = True
         twin._steps = self._steps
         return twin.run()
 
-    def _kept(self, claim: Claim) -> list[Kept]:
-        among_all = self._features.distinct_among_all
-        return [Kept(constraint, among_all=among_all) for constraint in claim.constraints]
+    def _items_of(self, pool: NodePool) -> Sequence[Item]:
+        return self._order.of_items(self._shop.items(pool))
 
     # -- before the search -------------------------------------------------------------------
 
@@ -168,7 +186,7 @@ class Search:
                 raise Fatal(
                     f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
                 )
-            if not self._features.consumable_capacity:
+            if not self._features.consumable_capacity and self._features.refuses_amounts:
                 for want in request.wants:
                     if want.capacity is not None:
                         which = f"request {request.name}"
@@ -188,17 +206,20 @@ class Search:
             least_of_claim += least
             asks.append(checked)
         for number, constraint in enumerate(claim.constraints):
-            if not constraint.match and not constraint.distinct:
+            distinct = constraint.distinct if self._features.distinct_attribute else ""
+            if not constraint.match and not distinct:
                 raise Fatal(
                     f"claim {claim}, constraint #{number}: empty constraint"
                     " (unsupported constraint type?)"
                 )
         self._asks.append(asks)
-        self._constraints.append(self._kept(claim))
+        self._constraints.append(
+            [Kept(constraint, self._features) for constraint in claim.constraints]
+        )
 
     def _checked(self, claim: Claim, request: Request, want: Want) -> _Ask:
         where = f"claim {claim}, request {want.name}"
-        if want.derived:
+        if want.derived and not self._features.derived_attributes:
             raise Fatal(
                 f"{where}: cannot handle request with derived attributes, the feature is disabled"
             )
@@ -238,11 +259,13 @@ class Search:
                     f"{where}: asks for all devices, but resource pool {pool.id} is currently"
                     " invalid"
                 )
-            for item in self._shop.items(pool):
+            for item in self._items_of(pool):
                 if not self._selectable(claim, ask, item):
                     continue
-                if self._features.consumable_capacity and not self._has(ask.want, item, {}, where):
-                    continue
+                if self._features.consumable_capacity:
+                    taken = {} if self._features.all_means_all else self._amounts(item)
+                    if not self._has(ask.want, item, taken, where):
+                        continue
                 ask.devices.append(item)
         ask.count = len(ask.devices)
 
@@ -289,7 +312,8 @@ class Search:
             undo = self._give(claim, ask, ask.devices[number], must=True)
             if undo is None:
                 return False
-            done = self._device(claim, request, ask, number + 1, 0)
+            following = ask if self._features.keeps_alternative else self._asks[claim][request][0]
+            done = self._device(claim, request, following, number + 1, 0)
             if done is not True:
                 self._take_back(claim, undo)
                 return done
@@ -351,22 +375,33 @@ class Search:
             return None
         if not self._features.partitionable_devices and item.device.consumes:
             return None
+        if item.device.slice.skips and not self._skips_operations():
+            return None
         counted = bool(item.device.raw.consumesCounters) and not (
             shareable and self._share_in_use(item.key)
         )
+        before = None
+        if counted and self._features.compatibility_groups:
+            before = self._join(item)
+            if before is None:
+                return None
         if counted and not self._count(item):
+            self._leave(item, before)
             return None
         if self._features.device_taints and taints.untolerated(item.device, want.tolerations):
             self._uncount(item, counted)
+            self._leave(item, before)
             return None
         joined: list[Kept] = []
         for kept in self._constraints[claim]:
             if not kept.concerns(ask.request, want):
                 continue
-            if not kept.add(item.device, ask.request.name):
+            value = self._value(ask, item.device, kept.attribute)
+            if not kept.add(value, ask.request.name):
                 for other in reversed(joined):
                     other.remove()
                 self._uncount(item, counted)
+                self._leave(item, before)
                 if must:
                     raise Fatal(
                         f"claim {named}, request {want.name}: cannot add device"
@@ -381,6 +416,7 @@ class Search:
             for other in reversed(joined):
                 other.remove()
             self._uncount(item, counted)
+            self._leave(item, before)
             return None
         share = None
         existed = False
@@ -395,7 +431,7 @@ class Search:
         else:
             self._giving.setdefault(item.key, set()).add(claim)
         self._result[claim].append(Chosen(ask.request.full_name(want), want, item, share))
-        return _Undo(item, counted, joined, share, existed)
+        return _Undo(item, counted, joined, share, existed, before)
 
     def _take_back(self, claim: int, undo: _Undo) -> None:
         item = undo.item
@@ -411,6 +447,47 @@ class Search:
         for kept in reversed(undo.joined):
             kept.remove()
         self._uncount(item, undo.counted)
+        self._leave(item, undo.company)
+
+    def _value(self, ask: _Ask, device: Device, attribute: str) -> Value | Absent:
+        """Of an attribute as constraints see it: one that the request derives comes first."""
+        expression = ask.derived.get(attribute)
+        if expression is None:
+            return lookup(device, attribute)
+        try:
+            return self._shop.selectors.derived(expression, device)
+        except CelError as error:
+            if error.compiling:
+                raise Fatal(f"compile derived attribute {attribute} failed: {error}") from None
+            raise Fatal(
+                f"evaluate derived attribute {attribute} on device {device.id} failed: {error}",
+                general=f"evaluate derived attribute {attribute} failed: {error}",
+            ) from None
+
+    def _skips_operations(self) -> bool:
+        """Whether devices that need no visit to their driver on the node may be given out here."""
+        if self._features.allocator != "experimental":
+            return True  # it does not look
+        declared = self._info.node.status.declaredFeatures or ()
+        return self._features.optional_node_operations and OPTIONAL_OPERATIONS in declared
+
+    def _join(self, item: Item) -> dict[str, Company] | None:
+        """The company in the device's counter sets before it came; None where it is not fit for it,
+        and then nothing has changed."""
+        pool = self._company.setdefault(item.pool.id, {})
+        settled = self._shop.company(item.pool)
+        before = dict(pool)
+        for name, groups in compatibility.groups_of(item.device):
+            there = pool.get(name) or settled.get(name) or Company()
+            if not there.admits(groups):
+                self._company[item.pool.id] = before
+                return None
+            pool[name] = there.joined(groups)
+        return before
+
+    def _leave(self, item: Item, before: dict[str, Company] | None) -> None:
+        if before is not None:
+            self._company[item.pool.id] = before
 
     def _selectable(self, claim: Claim, ask: _Ask, item: Item) -> bool:
         if item.binds and not self._features.binding_conditions:
@@ -470,6 +547,8 @@ class Search:
                 fractional=self._features.fractional_range,
             )
         except capacity.NotRepresentable as problem:
+            if not self._features.fails_on_amounts:
+                return False
             raise Fatal(
                 f"{where}: checking capacity for device {item.device.id}: {problem}"
             ) from None
@@ -487,7 +566,10 @@ class Search:
         return id in self._shop.state.taken or bool(self._giving.get(id))
 
     def _share_in_use(self, id: Key) -> bool:
-        return id in self._shop.state.shared or id in self._giving_amounts
+        if id in self._giving_amounts:
+            return True
+        state = self._shop.state
+        return id in (state.shared if self._features.bare_shares_count else state.amounts)
 
     def _count(self, item: Item) -> bool:
         """Charges the counters of a device; False, and nothing charged, where one is used up."""
@@ -663,3 +745,4 @@ class _Undo(NamedTuple):
     joined: list[Kept]
     share: dict[str, Quantity] | None
     existed: bool
+    company: dict[str, Company] | None

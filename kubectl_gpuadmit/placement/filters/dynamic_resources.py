@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
-from kubectl_gpuadmit.devices import allocator, extended, normal
+from kubectl_gpuadmit.devices import allocator, extended, node_allocatable, normal
 from kubectl_gpuadmit.devices.allocator import (
     Allocator,
     Fatal,
@@ -23,10 +23,9 @@ from kubectl_gpuadmit.devices.allocator import (
     Unsure,
 )
 from kubectl_gpuadmit.devices.inventory import Inventory, Published, published
-from kubectl_gpuadmit.devices.model import Allocation, Claim, PoolId
-from kubectl_gpuadmit.kube import dra, selectors, times
+from kubectl_gpuadmit.devices.model import Allocation, Allotted, Claim, Device, DeviceId, PoolId
+from kubectl_gpuadmit.kube import dra, pods, selectors, times
 from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod
-from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.placement.filters import pod_claims, shortfall
 from kubectl_gpuadmit.placement.filters.pod_claims import FILTER, PodClaims
 from kubectl_gpuadmit.placement.filters.resources_fit import Asked
@@ -59,6 +58,14 @@ REASONS = {
         "An extended resource is neither advertised by the node nor mapped to devices there. "
         "Check the DeviceClass's extendedResourceName and the device plugin."
     ),
+    "placement/claim-not-shared": (
+        "The claim's devices stand for cpu, memory or the like of their node, and another pod uses "
+        "it: such a claim is not shared. Give the pod a claim of its own."
+    ),
+    "placement/pod-amounts-below-devices": (
+        "The pod's own requests (spec.resources) are less than what its containers ask for and its "
+        "claims draw together. Raise them."
+    ),
     "placement/attempt-fails": (
         "The scheduler gives the pod up with an error, whatever other nodes offer: a selector "
         "fails on a device, or a request for all devices meets a pool that is being updated. "
@@ -67,18 +74,19 @@ REASONS = {
 }
 ABORTS = "placement/attempt-fails"
 _MOST_HOLDERS = 128
+_OF_NODES = ("cpu", "memory", "ephemeral-storage")
 BINDING_TIMEOUT = dt.timedelta(minutes=10)
 """DynamicResourcesArgs.bindingTimeout: how long devices may take to be attached."""
 
 
-def supplies(kubernetes: str) -> bool:
+def supplies(cluster: Cluster, kubernetes: str) -> bool:
     """Whether a DeviceClass can supply extended resources: DRAExtendedResource, on since 1.36."""
-    return version(kubernetes) >= (1, 36)
+    return allocator.of(kubernetes, cluster.gates).extended_resources
 
 
 def delegated(cluster: Cluster, wanted: Asked, *, kubernetes: str) -> frozenset[str]:
     """Requested resources that a DeviceClass supplies where the node advertises none."""
-    if not supplies(kubernetes):
+    if not supplies(cluster, kubernetes):
         return frozenset()
     names = [name for name, _ in wanted if extended.may_be_backed(name)]
     if not names or not cluster.knows("DeviceClass"):
@@ -104,9 +112,17 @@ class DynamicResources:
         self._pod = pod
         self._kubernetes = kubernetes
         self._now = now
-        self._features: Features = allocator.of(kubernetes)
+        self._features: Features = allocator.of(kubernetes, cluster.gates)
         self._supplied = supplied
         self._found = found
+        self._unfollowed = self._features.unfollowed
+        """Why nothing can be said of the pod's claims here, '' where it can."""
+        group = pod.spec.schedulingGroup
+        if self._features.workload_claims and group is not None and group.podGroupName:
+            self._unfollowed = (
+                f"DRAWorkloadResourceClaims is on, and the pod belongs to PodGroup"
+                f" {group.podGroupName}: claims of PodGroups are not followed"
+            )
         self._published: Published = published(cluster)
         self._classes = self._published.classes
         self._backed = {
@@ -122,6 +138,8 @@ class DynamicResources:
         self._allocations: dict[str, tuple[list[Claim], Found]] = {}
         self._of_resources: dict[tuple[str, ...], Claim] = {}
         self._unsure: dict[str, str] = {}
+        self._judged_as: dict[str, NodeInfo] = {}
+        self._devices: dict[DeviceId, list[Device]] | None = None
         self.lacking: set[str] = set()
         self.failed: dict[str, Fatal] = {}
         """Names of nodes on which no devices were found, so far."""
@@ -140,7 +158,7 @@ class DynamicResources:
         now: dt.datetime | None = None,
     ) -> DynamicResources | None:
         """None for a pod that has nothing to do with DRA."""
-        found = pod_claims.of(cluster, pod)
+        found = pod_claims.of(cluster, pod, kubernetes=kubernetes)
         if not (pod.spec.resourceClaims or supplied):
             return None
         return cls(cluster, pod, found, supplied, kubernetes=kubernetes, now=now)
@@ -148,6 +166,8 @@ class DynamicResources:
     # -- before any node ---------------------------------------------------------------------
 
     def _rejections(self) -> tuple[Shortfall, ...]:
+        if self._unfollowed:
+            return ()
         if self._found.refused:
             return self._found.refused
         if not self._cluster.knows("DeviceClass"):
@@ -166,6 +186,8 @@ class DynamicResources:
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
         """What the source does not hold and the answer hangs on."""
+        if self._unfollowed:
+            return (_unknown(self._unfollowed),)
         if self.rejections:
             return ()
         found = list(self._found.unknowns)
@@ -215,8 +237,11 @@ class DynamicResources:
 
     def judge(self, info: NodeInfo) -> tuple[Shortfall, ...]:
         """What speaks against the node. A shortfall of code ``ABORTS`` ends the whole attempt."""
-        if self.rejections:
+        if self.rejections or self._unfollowed:
             return ()
+        if self._features.node_allocatable and self._judged_as.get(info.name) is not info:
+            self._answers.pop(info.name, None)  # the pods on the node matter, too
+            self._judged_as[info.name] = info
         found = self._answers.get(info.name)
         if found is None:
             found = self._answers[info.name] = self._judged(info)
@@ -233,6 +258,8 @@ class DynamicResources:
             if own is not None:
                 claims.append(own)
         away = [claim for claim in self._claims if self._is_away(claim, info)]
+        if self._features.node_allocatable and (shared := self._shared_draw(info)) is not None:
+            return (shared,)
         if claims:
             try:
                 found = self._with_state().allocate(info, claims)
@@ -253,9 +280,143 @@ class DynamicResources:
                     self._no_devices[key] = (claims, (refused,))
                 return self._no_devices[key][1]
             self._allocations[info.name] = (claims, found)
+        if self._features.node_allocatable:
+            try:
+                self._must_be_sure_of_draws(info)
+                short = self._short_of_node(info)
+            except Fatal as problem:
+                return (_refused(str(problem), ABORTS, problem.general),)
+            except Unsure as problem:
+                self._unsure[info.name] = str(problem)
+                return ()
+            if short:
+                return short
         if away:
             return (_refused(ELSEWHERE, "placement/claim-elsewhere", self._named(away)),)
         return ()
+
+    # -- devices that stand for resources of their node ------------------------------------------
+
+    def _shared_draw(self, info: NodeInfo) -> Shortfall | None:
+        """A claim that another pod has reserved and whose devices stand for the node's cpu or the
+        like is not to be shared."""
+        uid = self._pod.metadata.uid or ""
+        for claim in self._claims:
+            if claim.allocation is None or not claim.reserved_for or self._off(claim, info):
+                continue
+            if not any(uid and one.uid == uid for one in claim.reserved_for) and (
+                node_allocatable.maps(claim.allocation, self._anywhere)
+            ):
+                text = (
+                    f"node allocatable resource claim {claim.name} has a mapped device and cannot"
+                    " be shared across pods"
+                )
+                return _refused(text, "placement/claim-not-shared", claim.name)
+        return None
+
+    def _short_of_node(self, info: NodeInfo) -> tuple[Shortfall, ...]:
+        """What the node lacks of its resources once the claims' devices have drawn on them."""
+        draws = self._draws(info)
+        if not draws:
+            return ()
+        if text := node_allocatable.uncovered(self._pod, draws):
+            return (_refused(text, "placement/pod-amounts-below-devices"),)
+        wanted = pods.requests(node_allocatable.with_draws(self._pod, draws))
+        found = []
+        for name, amount in wanted.items():
+            if name not in _OF_NODES and not name.startswith("hugepages-"):
+                continue
+            there, used = info.allocatable.get(name, 0), info.used.get(name, 0)
+            if amount > there - used and amount > 0:
+                found.append((name, amount, used, there))
+        found.sort(key=lambda one: (*_OF_NODES, one[0]).index(one[0]))
+        never = any(amount > there for _, amount, _, there in found)
+        return tuple(
+            shortfall(
+                FILTER,
+                f"Insufficient {name}",
+                "placement/insufficient",
+                amount,
+                used,
+                there,
+                permanent=never,
+                subject=name,
+            )
+            for name, amount, used, there in found
+        )
+
+    def _must_be_sure_of_draws(self, info: NodeInfo) -> None:
+        """Raises Unsure where others than the devices found may be chosen and draw otherwise."""
+        if self._features.orders_pools or info.name not in self._allocations:
+            return
+        pools = self._stock().shelves.pools(info)
+        slices = {device.slice for pool in pools for device in pool.devices}
+        if len(slices) > 1 and any(
+            device.raw.nodeAllocatableResources for pool in pools for device in pool.devices
+        ):
+            raise Unsure(
+                "which devices are chosen hangs on the order in which pools are tried, which this"
+                " scheduler has not fixed, and some of them draw on their node's resources"
+            )
+
+    def _draws(self, info: NodeInfo) -> tuple[node_allocatable.Draw, ...]:
+        """Of each claim of the pod with such devices. Raises Fatal."""
+        claims, answer = self._allocations.get(info.name, ([], None))
+        pairs = list(zip(claims, answer.allocations, strict=True)) if answer is not None else []
+        given = {id(claim): one for claim, one in pairs}
+        mine = [(claim, given.get(id(claim), claim.allocation)) for claim in self._claims]
+        own = [(c, a) for c, a in pairs if c.name == extended.CLAIM_NAME]
+        found = []
+        for claim, allocation in (*mine, *own):
+            if allocation is None:
+                continue
+            draw = node_allocatable.of_claim(claim, allocation, lambda one: self._seen(one, info))
+            if draw is not None:
+                draw.containers = self._times_named(claim)
+                found.append(draw)
+        return tuple(found)
+
+    def _times_named(self, claim: Claim) -> int:
+        spec = self._pod.spec
+        named = dict(
+            zip((one.name for one in spec.resourceClaims or ()), self._claims, strict=False)
+        )
+        return sum(
+            named.get(one.name) is claim
+            for container in (*(spec.initContainers or ()), *(spec.containers or ()))
+            for one in ((container.resources.claims or ()) if container.resources else ())
+        )
+
+    def _by_id(self) -> dict[DeviceId, list[Device]]:
+        """Every device that is published under an id, of older generations too."""
+
+        def made() -> dict[DeviceId, list[Device]]:
+            found: dict[DeviceId, list[Device]] = {}
+            for slice in self._published.slices_with(rules=False):
+                for device in slice.devices:
+                    found.setdefault(device.id, []).append(device)
+            return found
+
+        if self._devices is None:
+            self._devices = made()
+        return self._devices
+
+    def _anywhere(self, one: Allotted) -> Device | None:
+        return next(iter(self._by_id().get(one.device, ())), None)
+
+    def _seen(self, one: Allotted, info: NodeInfo) -> Device | str:
+        """The device as published for the node, or why it is not."""
+        shelves = self._stock().shelves
+        for device in self._by_id().get(one.device, ()):
+            if not shelves.concerns(device.slice, info):
+                continue
+            if device.slice.per_device and not shelves.reaches(device, info):
+                return f"device {one.device.device} does not match node"
+            return device
+        return (
+            f"device {one.device.device} not found in pool {one.device.pool} for driver"
+            f" {one.device.driver}"
+        )
 
     def _named(self, claims: Iterable[Claim]) -> str:
         """Claims as the pod's author knows them: those of templates by the pod's name for them."""
@@ -364,9 +525,11 @@ class DynamicResources:
 
     def _stock(self) -> allocator.Stock:
         stock = self._cluster.remembered(
-            ("stock", self._kubernetes),
+            ("stock", self._kubernetes, self._features),
             ("DeviceClass", "DeviceTaintRule", "ResourceSlice"),
-            lambda: allocator.stock(self._published, kubernetes=self._kubernetes),
+            lambda: allocator.stock(
+                self._published, kubernetes=self._kubernetes, gates=self._cluster.gates
+            ),
         )
         assert isinstance(stock, allocator.Stock)
         return stock
@@ -403,8 +566,6 @@ class DynamicResources:
         return self._of_resources[key]
 
     def _asked_extended(self) -> list[str]:
-        from kubectl_gpuadmit.kube import pods
-
         return sorted(
             name
             for name, amount in pods.requests(self._pod).items()
@@ -416,11 +577,23 @@ class DynamicResources:
         given = claim.allocation
         if given is None:
             return False
+        if self._off(claim, info):
+            return True
+        return self._features.binding_conditions and self._binding_fails(claim, given)
+
+    def _off(self, claim: Claim, info: NodeInfo) -> bool:
+        """Whether the node is none of those from which the claim's devices can be used."""
+        given = claim.allocation
+        if given is None:
+            return False
         if given.node_selector is not None and not selectors.node_selector_matches(
             given.node_selector, info.labels, info.name
         ):
             return True
-        return self._features.binding_conditions and self._binding_fails(claim, given)
+        if self._features.skips_declared and any(one.skips for one in given.devices):
+            declared = info.node.status.declaredFeatures or ()
+            return allocator.OPTIONAL_OPERATIONS not in declared
+        return False
 
     def _binding_fails(self, claim: Claim, given: Allocation) -> bool:
         statuses = (claim.raw.status.devices or ()) if claim.raw is not None else ()
@@ -446,6 +619,12 @@ class DynamicResources:
             return times.parse_instant(given.timestamp) + BINDING_TIMEOUT < self._now
         except times.TimeError:
             return False
+
+    def counted(self, pod: Pod, info: NodeInfo) -> Pod:
+        """A replica as it counts on the node: with what its claims draw there."""
+        if not self._features.node_allocatable or self.judge(info):
+            return pod
+        return node_allocatable.with_draws(pod, self._draws(info))
 
     # -- the replicas placed so far ------------------------------------------------------------
 
