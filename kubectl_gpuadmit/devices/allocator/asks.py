@@ -15,8 +15,9 @@ from kubectl_gpuadmit.devices.allocator.orders import Order
 from kubectl_gpuadmit.devices.allocator.outcome import FailedSelector, Fatal
 from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.shop import Item, Shop
-from kubectl_gpuadmit.devices.model import Claim, Class, Device, Request, Value, Want
+from kubectl_gpuadmit.devices.model import Claim, Class, Device, Request, Want
 from kubectl_gpuadmit.devices.selection import CelError
+from kubectl_gpuadmit.devices.values import Value
 from kubectl_gpuadmit.kube.dra import MAX_RESULTS
 
 
