@@ -1,8 +1,8 @@
 """Devices that stand for cpu, memory or huge pages of their node: what a pod draws by its claims.
 
 A pod's draw counts like overhead: on top of what its containers ask for, except where the pod asks
-for that resource itself (``spec.resources``). Where a pod's containers are being resized,
-Kubernetes leaves it out of what is actuated; here it counts in full.
+for that resource itself (``spec.resources``). Where containers are being resized, Kubernetes leaves
+it out of what is actuated; here it counts in full.
 
 Sources: pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynamicresources.go of
 v1.37.2 (gate DRANodeAllocatableResources); k8s.io/component-helpers v0.37.2 resource/helpers.go

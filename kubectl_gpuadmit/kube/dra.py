@@ -144,13 +144,13 @@ class SliceHead(Struct, frozen=True, gc=False):
     nodeSelector: NodeSelector | None = None
     allNodes: bool | None = None
     perDeviceNodeSelection: bool | None = None
+    skipNodeOperations: tuple[str, ...] | None = None
 
 
 class ResourceSliceSpec(SliceHead, frozen=True, gc=False):
     devices: Sequence[SliceDevice] | None = None
     """Maybe kept as ``listed.Listed``, which makes them when they are looked at."""
     sharedCounters: tuple[CounterSet, ...] | None = None
-    skipNodeOperations: tuple[str, ...] | None = None
 
 
 class ResourceSlice(KubeObject, frozen=True, gc=False, kw_only=True, tag="ResourceSlice"):

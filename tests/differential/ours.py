@@ -89,7 +89,11 @@ def decode(document: Json) -> KubeObject:
 
 
 def cluster_of(case: Json) -> Cluster:
-    cluster = Cluster.of([decode(document) for document in case["objects"]], known=ALL_KINDS)
+    return with_gates(case, [decode(document) for document in case["objects"]])
+
+
+def with_gates(case: Json, objects: list[KubeObject]) -> Cluster:
+    cluster = Cluster.of(objects, known=ALL_KINDS)
     cluster.gates = Gates.of(case.get("gates", {}))
     if allocator.of(KUBERNETES, cluster.gates).node_allocatable:
         node_allocatable.counted(cluster)
@@ -347,9 +351,7 @@ def dra(case: Json) -> Json:
     """What DynamicResources says of each node by itself, and which devices the claims would get."""
     written = {"apiVersion": "v1", "kind": "List", "items": case["objects"]}
     objects, _ = decode_bulk(json.dumps(written).encode(), "case")  # as files are read
-    cycle = Cycle(
-        Cluster.of(objects, known=ALL_KINDS), stored(case), kubernetes=KUBERNETES, now=NOW
-    )
+    cycle = Cycle(with_gates(case, objects), stored(case), kubernetes=KUBERNETES, now=NOW)
     verdicts = cycle.verdicts()
     answer = answered(cycle, verdicts)
     answer["alone"], answer["allocations"], answer["extended"], answer["scores"] = {}, {}, {}, {}
