@@ -19,6 +19,7 @@ from tests.differential import (
     admission_cases,
     cel_cases,
     compare,
+    decode_cases,
     dra_cases,
     messages,
     numa,
@@ -46,6 +47,7 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "cel": cel_cases.case,
     "policies": policy_cases.case,
     "numa": numa_cases.case,
+    "decode": decode_cases.case,
 }
 
 
