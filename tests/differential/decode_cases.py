@@ -117,7 +117,7 @@ def slip(rng: Random, obj: Json) -> None:
     holders = [one for one in _inside(obj) if one]
     holder = rng.choice(holders)
     if isinstance(holder, list):
-        holder[rng.randrange(len(holder))] = rng.choice(WRONG)
+        holder[rng.randrange(len(holder))] = copy.deepcopy(rng.choice(WRONG))
         return
     names = [name for name in holder if holder is not obj or name not in ("apiVersion", "kind")]
     if not names:
