@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit import claim_alone, remedies, rules
-from kubectl_gpuadmit.admission import limit_range
+from kubectl_gpuadmit.admission import decoding, limit_range
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
@@ -29,7 +29,9 @@ from kubectl_gpuadmit.proposals import Case
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import (
     Finding,
+    Outcome,
     Ref,
+    Remedy,
     Report,
     Skipped,
     Source,
@@ -220,9 +222,14 @@ def _sort_out(
                 skipped.append(unreadable(problem))
                 continue
             ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
-            findings, unknowns = apply(obj, state)
+            misread = _misread(document, obj, terms)
+            findings, unknowns = (misread, ()) if misread else apply(obj, state)
             if findings:
-                refused.append(_refusal(ref, document.location, findings, unknowns))
+                refusal = _refusal(ref, document.location, findings, unknowns)
+                if misread:
+                    found = _corrected(document, state, terms, namespace)
+                    refusal = structs.replace(refusal, remedies=found)
+                refused.append(refusal)
             else:
                 skipped.append(Skipped(ref=ref, location=document.location, treated="applied"))
                 brought.append((document, obj))
@@ -268,6 +275,43 @@ def apply(obj: KubeObject, state: State) -> tuple[tuple[Finding, ...], tuple[Unk
         # who else holds devices is not known from the claims that the run brings along
         state.cluster.apply(obj, makes_known=obj.kind != "ResourceClaim")
     return (*findings, *charged), unknowns
+
+
+def _misread(document: Document, obj: KubeObject, terms: Terms) -> tuple[Finding, ...]:
+    """Why the API server does not even read an object: fields that it does not know, wrong types.
+
+    Of a lower level than ``deny`` nothing is told: the object then counts as it is read.
+    """
+    if not document.line:
+        return ()
+    found = decoding.of_object(document.data, kubernetes=terms.kubernetes)
+    return tuple(
+        one
+        for one in found
+        if terms.policy.level(one.rule, namespace=obj.namespace, default=one.level) == "deny"
+    )
+
+
+def _corrected(
+    document: Document, state: State, terms: Terms, namespace: str
+) -> tuple[Remedy, ...]:
+    """Changes after which the object is read and let in."""
+    import jsonpatch
+
+    made = decoding.corrected(document.data, kubernetes=terms.kubernetes)
+    if made is None:
+        return ()
+    summary, cost, patch = made
+    data = jsonpatch.apply_patch(document.data, patch)
+    changed = structs.replace(document, data=data)
+    try:
+        obj = _at_home(decode_object(changed), namespace)
+    except BadManifest:
+        return ()
+    if _misread(changed, obj, terms) or apply(obj, state.fork())[0]:
+        return ()
+    outcome = Outcome("admitted", "unknown")
+    return (Remedy(summary, tuple(patch), "", cost, verified=True, result=outcome),)
 
 
 def _refusal(

@@ -268,7 +268,6 @@ SPECIAL: dict[type[Struct], dict[str, Callable[[Any], Any]]] = {
         "extendedResourceClaimStatus": plain,
     },
     objects.ContainerStatus: {"allocatedResourcesStatus": _drop},
-    objects.PodResourceClaim: {"source": plain},
     objects.PersistentVolumeSpec: {"csi": _only("driver", "volumeHandle")},
     objects.Volume: {
         "csi": _only("driver"),

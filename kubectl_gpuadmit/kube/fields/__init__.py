@@ -6,7 +6,22 @@ the first document is judged, and each type is unfolded when a document first ho
 
 from __future__ import annotations
 
-from kubectl_gpuadmit.kube.fields.decoding import Decoded, Problem, decoded, problems_of
+from kubectl_gpuadmit.kube.fields.decoding import Decoded, Problem, decoded, fits, problems_of
+from kubectl_gpuadmit.kube.fields.meant import Meant, is_secret, meant, wanted, without
 from kubectl_gpuadmit.kube.fields.table import Table, Type, table
 
-__all__ = ["Decoded", "Problem", "Table", "Type", "decoded", "problems_of", "table"]
+__all__ = [
+    "Decoded",
+    "Meant",
+    "Problem",
+    "Table",
+    "Type",
+    "decoded",
+    "fits",
+    "is_secret",
+    "meant",
+    "problems_of",
+    "table",
+    "wanted",
+    "without",
+]

@@ -18,7 +18,6 @@ pkg/api/resource/quantity.go, pkg/apis/meta/v1/time.go.
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -56,6 +55,8 @@ class Problem(Struct, frozen=True):
     """The type that the value should have had."""
     ends: bool = False
     """Whether the decoder stops here."""
+    around: dict[str, Type] = {}
+    """Pointer -> the structs on the way from the root."""
 
 
 class Decoded(Struct, frozen=True):
@@ -84,7 +85,7 @@ def decoded(data: dict[str, Any], *, kubernetes: str = LATEST) -> Decoded:
 
 def problems_of(data: Any, of: Type, pointer: str = "") -> tuple[Problem, ...]:
     """Everything that does not fit. ``pointer``: where the data lies in the manifest."""
-    return tuple(_walk(data, of, _Spot(pointer, "", of, (), "")))
+    return tuple(_walk(data, of, _Spot(pointer, "", of, (), "", {})))
 
 
 def _said(found: tuple[Problem, ...]) -> str:
@@ -135,15 +136,16 @@ class _Spot(Struct, frozen=True):
     stack: tuple[str, ...]
     """Its fields from the root, embedded structs between them, no indices."""
     name: str
+    around: dict[str, Type]
 
     def key(self, name: str) -> _Spot:
         """Inside a map."""
         path = f"{self.path}.{name}" if self.path else name
-        return _Spot(f"{self.pointer}/{token(name)}", path, self.holder, self.stack, name)
+        return _Spot(f"{self.pointer}/{token(name)}", path, self.holder, self.stack, name, self.around)
 
     def index(self, number: int) -> _Spot:
         path = f"{self.path}[{number}]"
-        return _Spot(f"{self.pointer}/{number}", path, self.holder, self.stack, self.name)
+        return _Spot(f"{self.pointer}/{number}", path, self.holder, self.stack, self.name, self.around)
 
 
 def _walk(value: Any, of: Type, at: _Spot) -> Iterator[Problem]:
@@ -151,15 +153,18 @@ def _walk(value: Any, of: Type, at: _Spot) -> Iterator[Problem]:
         return
     if of.kind == "struct" and isinstance(value, dict):
         fields = of.fields
+        around = {**at.around, at.pointer: of}
         for name in sorted(value):
             below = at.key(name)
             field = fields.get(name)
             if field is None:
                 message = f"unknown field {_quoted(below.path)}"
-                yield Problem("unknown", below.pointer, below.path, message, of, name)
+                yield Problem(
+                    "unknown", below.pointer, below.path, message, of, name, around=around
+                )
             else:
                 stack = (*at.stack, *field.embedded, name)
-                spot = _Spot(below.pointer, below.path, of, stack, name)
+                spot = _Spot(below.pointer, below.path, of, stack, name, around)
                 yield from _walk(value[name], field.type, spot)
     elif of.kind == "map" and isinstance(value, dict):
         for name in sorted(value):
@@ -335,7 +340,8 @@ def _bytes_quoted(text: str) -> str:
 
 
 def _days(year: int, month: int) -> int:
-    return calendar.monthrange(year or 2000, month)[1]
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 29 if month == 2 and leap else (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
 
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
