@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from kubectl_gpuadmit.kube.fields.table import served
+from kubectl_gpuadmit.kube.versions import version as parsed
 from tests.controlplane import binaries
 
 Json = dict[str, Any]
@@ -51,36 +53,23 @@ def merged(printed: dict[str, Json]) -> Json:
         for field, of in made.items():
             having = [n for n in there if field in tables[n]["types"][name]]
             first = "" if having[0] == there[0] else names[having[0]]
-            last = (
-                ""
-                if having[-1] == len(tables) - 1 or name_gone(tables, name, having[-1])
-                else names[having[-1]]
-            )
+            last = "" if having[-1] == there[-1] else names[having[-1]]
             if first or last:
                 made[field] = f"{of}#{first}-{last}"
     return {"kinds": kinds, "types": types}
 
 
-def name_gone(tables: list[Json], name: str, last: int) -> bool:
-    """Whether the whole type went with its last field's version: then its holder says so."""
-    return all(name not in one["types"] for one in tables[last + 1 :])
-
-
 def of_version(shipped: Json, version: str, printed: Json) -> Json:
     """The part of the shipped table that one version has, for comparison with what it prints."""
-    from kubectl_gpuadmit.kube.fields.table import Table, _served
-    from kubectl_gpuadmit.kube.versions import version as parsed
-
     types = {}
     for name, made in shipped["types"].items():
         if isinstance(made, dict):
             made = {
                 field: of.partition("#")[0]
                 for field, of in made.items()
-                if "#" not in of or _served(of.partition("#")[2], parsed(version))
+                if "#" not in of or served(of.partition("#")[2], parsed(version))
             }
         types[name] = made
-    assert Table
     return {
         "kinds": {k: v for k, v in shipped["kinds"].items() if k in printed["kinds"]},
         "types": {k: v for k, v in types.items() if k in printed["types"]},

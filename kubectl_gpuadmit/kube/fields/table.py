@@ -9,8 +9,9 @@ Source: k8s.io/api and k8s.io/apimachinery v0.34.12, v0.35.4, v0.36.3 and v0.37.
 
 from __future__ import annotations
 
+import pkgutil
+from collections.abc import Iterator
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -72,10 +73,10 @@ class Type:
         """Of a struct: what this version has."""
         return dict(self._fields())
 
-    def _fields(self) -> Any:
+    def _fields(self) -> Iterator[tuple[str, Field]]:
         for name, text in self._declared.items():
             text, _, when = text.partition("#")
-            if when and not _served(when, self._table.minor):
+            if when and not served(when, self._table.minor):
                 continue
             made, _, through = text.partition("@")
             steps = tuple(through.split(".")) if through else ()
@@ -147,12 +148,13 @@ def _table(minor: tuple[int, int]) -> Table:
 
 @cache
 def _shipped() -> tuple[dict[str, str], dict[str, Any]]:
-    raw = Path(__file__).with_name("table.json").read_bytes()
+    raw = pkgutil.get_data(__package__, "table.json") or b""
     found: dict[str, dict[str, Any]] = msgspec.json.decode(raw)
     return found["kinds"], found["types"]
 
 
-def _served(when: str, minor: tuple[int, int]) -> bool:
+def served(when: str, minor: tuple[int, int]) -> bool:
+    """Whether a version has a field that is marked ``1.36-``, ``-1.34`` or ``1.35-1.35``."""
     first, _, last = when.partition("-")
     return (not first or minor >= version(first)) and (not last or minor <= version(last))
 
