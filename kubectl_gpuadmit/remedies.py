@@ -102,9 +102,7 @@ def search(
     return tuple(remedy for _, remedy in found)
 
 
-def _after(
-    correction: Proposal, case: Case, namespace: str, budget: Budget
-) -> tuple[Remedy, ...]:
+def _after(correction: Proposal, case: Case, namespace: str, budget: Budget) -> tuple[Remedy, ...]:
     """The correction of a misread object, alone if that is enough, else with what would then help:
     the object says something else once all of it is read."""
     budget.left -= 1

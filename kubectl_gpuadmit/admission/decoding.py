@@ -134,7 +134,7 @@ def _finding(
     if isinstance(metadata, dict) and isinstance(metadata.get("name"), str):
         subject += f" {metadata['name']}"
     what = "field" if problem.what == "unknown" else problem.name
-    evidence = (Evidence(subject, what, observed, better),)
+    evidence: tuple[Evidence, ...] = (Evidence(subject, what, observed, better),)
     if message:
         evidence = (*evidence, said(message))
     # named by its reason: so a policy may set its level
@@ -188,4 +188,3 @@ def _together(parts: list[str]) -> str:
     listed = list(dict.fromkeys(parts))
     more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
     return "; ".join(listed[:3]) + more
-

@@ -55,11 +55,13 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         models,
         moves,
         pools,
+        selectors,
         suggested,
     )
 
     for generator in (
         suggested.from_findings,
+        selectors.corrected,
         claims.claims_changed,
         models.model_fits,
         amounts.fewer_pods,
@@ -67,6 +69,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         pools.other_pool,
         cluster_changes.quota_raised,
         cluster_changes.namespace_created,
+        cluster_changes.class_serves_resource,
         cluster_changes.node_uncordoned,
         cluster_changes.pod_security_lowered,
         moves.pods_moved,

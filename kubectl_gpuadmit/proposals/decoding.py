@@ -1,9 +1,10 @@
-"""Proposes the field that was meant for one that Kubernetes does not have, and a value that fits."""
+"""Proposes the field that was meant for one that Kubernetes lacks, and a value that fits."""
 
 from __future__ import annotations
 
 from kubectl_gpuadmit.admission import decoding
 from kubectl_gpuadmit.proposals import Case, Proposal
+
 
 def fields_corrected(case: Case) -> Proposal | None:
     """All fields at once: as long as one is unknown, the object is refused.

@@ -141,26 +141,33 @@ def test_upper_and_lower_case_are_not_the_same() -> None:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("{toleration: {key: a}}", {"tolerations": [{"key": "a"}]}),
-        ("{containers: [{limits: {cpu: 1}}]}", {"containers": [{"resources": {"limits": {"cpu": 1}}}]}),
-        ("{containers: [{nodeSelector: {a: b}}]}", {"containers": [{}], "nodeSelector": {"a": "b"}}),
+        ("toleration: {key: a}", {"tolerations": [{"key": "a"}]}),
+        ("nodeSelectors: {a: b}", {"nodeSelector": {"a": "b"}}),
         (
-            "{containers: [{resources: {nvidia.com/gpu: 1}}]}",
-            {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 1}}}]},
-        ),
-        (
-            "{resourceClaims: [{name: g, source: {resourceClaimName: x}}]}",
+            "resourceClaims: [{name: g, source: {resourceClaimName: x}}]",
             {"resourceClaims": [{"name": "g", "resourceClaimName": "x"}]},
         ),
-        ("{containers: [{image_pull_policy: Never}]}", {"containers": [{"imagePullPolicy": "Never"}]}),
-        ("{unheardOf: 1}", {}),
-        ("{hostNetwork: 'true'}", {"hostNetwork": True}),
-        ("{containers: [{args: x}]}", {"containers": [{"args": ["x"]}]}),
-        ("{containers: [{command: [1, true]}]}", {"containers": [{"command": ["1", "true"]}]}),
+        ("unheardOf: 1", {}),
+        ("hostNetwork: 'true'", {"hostNetwork": True}),
+        ("containers: [{nodeSelector: {a: b}}]", {"containers": [{}], "nodeSelector": {"a": "b"}}),
     ],
-)  # fmt: skip
-def test_what_was_meant(written: str, meant: dict[str, Any]) -> None:
-    assert mended(pod(written))["spec"] == meant
+)
+def test_what_was_meant_in_a_pod(written: str, meant: dict[str, Any]) -> None:
+    assert mended(pod(f"{{{written}}}"))["spec"] == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("limits: {cpu: 1}", {"resources": {"limits": {"cpu": 1}}}),
+        ("resources: {nvidia.com/gpu: 1}", {"resources": {"limits": {"nvidia.com/gpu": 1}}}),
+        ("image_pull_policy: Never", {"imagePullPolicy": "Never"}),
+        ("args: x", {"args": ["x"]}),
+        ("command: [1, true]", {"command": ["1", "true"]}),
+    ],
+)
+def test_what_was_meant_in_a_container(written: str, meant: dict[str, Any]) -> None:
+    assert mended(pod(f"{{containers: [{{{written}}}]}}"))["spec"] == {"containers": [meant]}
 
 
 def test_a_pods_field_in_a_deployments_spec_belongs_to_its_template() -> None:

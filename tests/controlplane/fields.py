@@ -1,7 +1,7 @@
 """Makes the shipped table of Kubernetes' fields from what the program ``fields`` prints.
 
     python -m tests.controlplane.fields            says whether the shipped table is up to date
-    python -m tests.controlplane.fields --write    runs the program for every version of ``VERSIONS``
+    python -m tests.controlplane.fields --write    runs the program for each of ``VERSIONS``
 
 Older versions are built against their own k8s.io/api in a module of their own; Go fetches it.
 """
@@ -45,7 +45,7 @@ def merged(printed: dict[str, Json]) -> Json:
                 types[name] = made
                 continue
             fields = types.setdefault(name, {})
-            fields |= {field: of for field, of in made.items()}
+            fields |= made
     for name, made in types.items():
         if not isinstance(made, dict):
             continue

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from kubectl_gpuadmit.kube.fields import decoded
 from kubectl_gpuadmit.kube.fields.table import Table, Type, table
 from kubectl_gpuadmit.kube.manifests import Document, read_documents
 from tests.controlplane import binaries
@@ -172,9 +173,7 @@ def _inside(value: Any) -> Iterator[Any]:
 
 
 def differences(case: Json, referee: Json) -> list[str]:
-    """The whole message is compared, but for what Go's time package says of a text that is no time."""
-    from kubectl_gpuadmit.kube.fields import decoded
-
+    """The whole message, but for the end of what Go says of a text that is no time."""
     theirs = referee["decode"]["message"]
     ours = decoded(case["pod"], kubernetes=binaries.kubernetes().rpartition(".")[0]).message
     ours = ours.partition(" cannot be handled as a ")[2].partition(": ")[2]

@@ -1,4 +1,4 @@
-"""The fields of Kubernetes' own types: what its JSON decoder knows, and what it says to the rest.
+"""The fields of Kubernetes' own types: what its decoder knows, and what it says to the rest.
 
 ``table.json`` is generated from Kubernetes' Go types (tests/controlplane/fields.py). It is read when
 the first document is judged, and each type is unfolded when a document first holds one.

@@ -141,11 +141,15 @@ class _Spot(Struct, frozen=True):
     def key(self, name: str) -> _Spot:
         """Inside a map."""
         path = f"{self.path}.{name}" if self.path else name
-        return _Spot(f"{self.pointer}/{token(name)}", path, self.holder, self.stack, name, self.around)
+        return _Spot(
+            f"{self.pointer}/{token(name)}", path, self.holder, self.stack, name, self.around
+        )
 
     def index(self, number: int) -> _Spot:
         path = f"{self.path}[{number}]"
-        return _Spot(f"{self.pointer}/{number}", path, self.holder, self.stack, self.name, self.around)
+        return _Spot(
+            f"{self.pointer}/{number}", path, self.holder, self.stack, self.name, self.around
+        )
 
 
 def _walk(value: Any, of: Type, at: _Spot) -> Iterator[Problem]:
@@ -341,7 +345,9 @@ def _bytes_quoted(text: str) -> str:
 
 def _days(year: int, month: int) -> int:
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return 29 if month == 2 and leap else (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
+    return (
+        29 if month == 2 and leap else (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
+    )
 
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")

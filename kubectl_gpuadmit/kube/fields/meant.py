@@ -38,7 +38,7 @@ class Meant(Struct, frozen=True):
 
 
 def meant(problem: Problem, data: dict[str, Any], known: Table) -> Meant | None:
-    """None where nothing is near. ``data`` is the whole manifest that the problem's pointer is of."""
+    """None where nothing is near. ``data``: the manifest that the problem's pointer is of."""
     if problem.what == "type":
         return None if is_secret(data) else _fitting(problem, data)
     found = next(_guesses(problem, data), None)
@@ -72,9 +72,9 @@ def _guesses(problem: Problem, data: dict[str, Any]) -> Iterator[Meant]:
         yield _renamed(problem, near, value)
     if not is_secret(data):
         yield from _lifted(problem, around, holder, value)
-    for path in _below(problem.holder, problem.name, value, holder):
-        yield _moved(problem, data, f"{around}/{'/'.join(path)}", f"write it under {path[-2]}")
-        break
+    place = next(_below(problem.holder, problem.name, value, holder), None)
+    if place is not None:
+        yield _moved(problem, data, f"{around}/{'/'.join(place)}", f"write it under {place[-2]}")
     above = _above(problem, data, value)
     if above is not None:
         yield above
@@ -158,12 +158,12 @@ def _lifted(problem: Problem, around: str, holder: dict[str, Any], value: Any) -
             *({"op": "add", "path": f"{around}/{token(n)}", "value": value[n]} for n in names),
         )
         listed = " and ".join(names)
-        yield Meant(f"write {listed} in its place", names[0], ops, f"{listed} in place of {problem.path}")
+        yield Meant(
+            f"write {listed} in its place", names[0], ops, f"{listed} in place of {problem.path}"
+        )
 
 
-def _below(
-    of: Type, name: str, value: Any, holder: dict[str, Any]
-) -> Iterator[tuple[str, ...]]:
+def _below(of: Type, name: str, value: Any, holder: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     """Where structs inside ``of`` have the field: those that are written first, then the only one
     that is not."""
     written: list[tuple[str, ...]] = []
@@ -174,11 +174,12 @@ def _below(
             if field.type.kind != "struct" or field.name in ("metadata", "status"):
                 continue
             inside = here.get(field.name) if isinstance(here, dict) else None
-            exists = there and isinstance(inside, dict)
-            if not exists and (path or inside is not None):
+            inside = inside if there and isinstance(inside, dict) else None
+            exists = inside is not None
+            if not exists and (path or holder.get(field.name) is not None):
                 continue  # not more than one struct is begun
             further = field.type.fields.get(name)
-            free = not exists or inside.get(name) is None
+            free = inside is None or inside.get(name) is None
             if further is not None and free and fits(value, further.type):
                 (written if exists else absent).append((*path, field.name, name))
             if exists and len(path) + 1 < _DEEPEST:
@@ -202,7 +203,9 @@ def _above(problem: Problem, data: dict[str, Any], value: Any) -> Meant | None:
         field = of.fields.get(problem.name)
         if field is not None and fits(value, field.type):
             place = steps(pointer)[-1] if pointer else "the object itself"
-            return _moved(problem, data, f"{pointer}/{token(problem.name)}", f"it belongs to {place}")
+            return _moved(
+                problem, data, f"{pointer}/{token(problem.name)}", f"it belongs to {place}"
+            )
     return None
 
 
@@ -318,7 +321,7 @@ def _distance(one: str, two: str, most: int) -> int:
     """Letters to change, add, drop or swap with the next; ``most + 1`` where it is more."""
     if abs(len(one) - len(two)) > most:
         return most + 1
-    before, last = list(range(len(two) + 1)), []
+    before, last = list(range(len(two) + 1)), list[int]()
     for i, a in enumerate(one, 1):
         row = [i]
         for j, b in enumerate(two, 1):

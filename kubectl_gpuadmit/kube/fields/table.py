@@ -126,7 +126,7 @@ class Table:
 
     def versions(self, api_version: str, kind: str) -> list[str]:
         """Other versions of the same kind, newest first as they are written."""
-        group, _, own = api_version.rpartition("/")
+        group, _, _ = api_version.rpartition("/")
         found = []
         for known in self.kinds:
             other, _, named = known.partition(" ")
