@@ -229,7 +229,7 @@ def _sort_out(
                 skipped.append(unreadable(problem))
                 continue
             ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
-            misread = _misread(document, obj, terms)
+            misread = _misread(document, obj.namespace, terms)
             findings, unknowns = (
                 (misread, ()) if misread else apply(obj, state, kubernetes=terms.kubernetes)
             )
@@ -256,7 +256,11 @@ def _sort_out(
             skipped.append(unreadable(problem))
             continue
         if isinstance(made, Skipped):
-            skipped.append(made)
+            misread = _misread(document, namespace, terms)
+            if misread:
+                refused.append(_refusal(made.ref, document.location, misread, ()))
+            else:
+                skipped.append(made)
         else:
             items.append(_Item(document, made))
     return items, refused, skipped
@@ -291,7 +295,7 @@ def apply(
     return (*findings, *charged), unknowns
 
 
-def _misread(document: Document, obj: KubeObject, terms: Terms) -> tuple[Finding, ...]:
+def _misread(document: Document, namespace: str, terms: Terms) -> tuple[Finding, ...]:
     """Why the API server does not even read an object: fields that it does not know, wrong types.
 
     Of a lower level than ``deny`` nothing is told: the object then counts as it is read.
@@ -302,7 +306,7 @@ def _misread(document: Document, obj: KubeObject, terms: Terms) -> tuple[Finding
     return tuple(
         one
         for one in found
-        if terms.policy.level(one.rule, namespace=obj.namespace, default=one.level) == "deny"
+        if terms.policy.level(one.rule, namespace=namespace, default=one.level) == "deny"
     )
 
 
@@ -322,7 +326,7 @@ def _corrected(
         obj = _at_home(decode_object(changed), namespace)
     except BadManifest:
         return ()
-    if _misread(changed, obj, terms):
+    if _misread(changed, obj.namespace, terms):
         return ()
     if apply(obj, state.fork(), kubernetes=terms.kubernetes)[0]:
         return ()

@@ -328,6 +328,15 @@ def test_in_custom_resources_only_pod_templates_are_looked_at_and_only_warned_of
     ]
 
 
+def test_a_pod_template_that_makes_no_pods_is_read_too() -> None:
+    text = "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: t}\ntemplate: {spek: {}}\n"
+    verdict = only(report(text, world()))
+    assert [one.detail for one in verdict.findings] == [
+        "template.spek: PodTemplateSpec has no such field; did you mean spec?"
+    ]
+    assert report(text.replace("spek", "spec"), world()).skipped[0].treated == "not-a-workload"
+
+
 def test_objects_that_a_run_brings_along_are_read_too() -> None:
     text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: s, lables: {a: b}}\n"
     verdict = only(report(text, world()))
