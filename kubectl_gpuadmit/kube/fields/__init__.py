@@ -1,7 +1,7 @@
 """The fields of Kubernetes' own types: what its decoder knows, and what it says to the rest.
 
-``table.json`` is generated from Kubernetes' Go types (tests/controlplane/fields.py). It is read when
-the first document is judged, and each type is unfolded when a document first holds one.
+``table.json`` is generated from Kubernetes' Go types (tests/controlplane/fields.py). It is read
+when the first document is judged, and each type is unfolded when a document first holds one.
 """
 
 from __future__ import annotations
