@@ -183,7 +183,7 @@ DECODE = (
     r"^json: cannot unmarshal number into Go struct field \S+ of type string$",
     r"^json: cannot unmarshal number -?\d+\.?\d* into Go struct field \S+ of type int\d\d$",
     r"^json: cannot unmarshal object into Go struct field \S+ of type \[\]",
-    r"^json: cannot unmarshal array into Go struct field \S+ of type map\[",
+    r"^json: cannot unmarshal array into Go struct field \S+ of type ",
     r"^json: cannot unmarshal bool into Go struct field ",
     r"^json: cannot unmarshal \S+ into Go struct field \S+\.VolumeSource\.\S+ of type ",
     r"^illegal base64 data at input byte \d+$",
