@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit import claim_alone, remedies, rules, templates
-from kubectl_gpuadmit.admission import limit_range, native
+from kubectl_gpuadmit.admission import decoding, limit_range, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
@@ -31,7 +31,9 @@ from kubectl_gpuadmit.proposals import Case
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import (
     Finding,
+    Outcome,
     Ref,
+    Remedy,
     Report,
     Skipped,
     Source,
@@ -246,13 +248,19 @@ def _sort_out(
                 skipped.append(unreadable(problem))
                 continue
             ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
-            obj, said = _by_policies(document, obj, ref, namespace, state, terms)
+            misread, said = _misread(document, obj.namespace, terms), _Said()
+            if not misread:
+                obj, said = _by_policies(document, obj, ref, namespace, state, terms)
             denied = tuple(one for one in said.findings if one.level == "deny")
-            findings, unknowns = denied, said.unknowns
-            if not denied:
+            findings, unknowns = (*misread, *denied), said.unknowns
+            if not findings:
                 findings, unknowns = apply(obj, state, kubernetes=terms.kubernetes)
             if findings:
-                refused.append(_refusal(ref, document.location, findings, unknowns))
+                refusal = _refusal(ref, document.location, findings, unknowns)
+                if misread:
+                    found = _corrected(document, state, terms, namespace)
+                    refusal = structs.replace(refusal, remedies=found)
+                refused.append(refusal)
             else:
                 skipped.append(
                     Skipped(
@@ -279,7 +287,11 @@ def _sort_out(
             skipped.append(unreadable(problem))
             continue
         if isinstance(made, Skipped):
-            skipped.append(made)
+            misread = _misread(document, namespace, terms)
+            if misread:
+                refused.append(_refusal(made.ref, document.location, misread, ()))
+            else:
+                skipped.append(made)
         else:
             items.append(_Item(document, made))
     return items, refused, skipped
@@ -366,6 +378,45 @@ def apply(
         # who else holds devices is not known from the claims that the run brings along
         state.cluster.apply(obj, makes_known=obj.kind != "ResourceClaim")
     return (*findings, *charged), unknowns
+
+
+def _misread(document: Document, namespace: str, terms: Terms) -> tuple[Finding, ...]:
+    """Why the API server does not even read an object: fields that it does not know, wrong types.
+
+    Of a lower level than ``deny`` nothing is told: the object then counts as it is read.
+    """
+    if not document.line:
+        return ()
+    found = decoding.of_object(document.data, kubernetes=terms.kubernetes)
+    return tuple(
+        one
+        for one in found
+        if terms.policy.level(one.rule, namespace=namespace, default=one.level) == "deny"
+    )
+
+
+def _corrected(
+    document: Document, state: State, terms: Terms, namespace: str
+) -> tuple[Remedy, ...]:
+    """Changes after which the object is read and let in."""
+    import jsonpatch
+
+    made = decoding.corrected(document.data, kubernetes=terms.kubernetes)
+    if made is None:
+        return ()
+    summary, cost, patch = made
+    data = jsonpatch.apply_patch(document.data, patch)
+    changed = structs.replace(document, data=data)
+    try:
+        obj = _at_home(decode_object(changed), namespace)
+    except BadManifest:
+        return ()
+    if _misread(changed, obj.namespace, terms):
+        return ()
+    if apply(obj, state.fork(), kubernetes=terms.kubernetes)[0]:
+        return ()
+    outcome = Outcome("admitted", "unknown")
+    return (Remedy(summary, tuple(patch), "", cost, verified=True, result=outcome),)
 
 
 def _invalid(obj: KubeObject, cluster: Cluster, kubernetes: str) -> tuple[Finding, ...]:

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from msgspec.json import encode
 
 from kubectl_gpuadmit import asking, occupants, templates
-from kubectl_gpuadmit.admission import chain, native
+from kubectl_gpuadmit.admission import chain, decoding, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.asking import Terms
 from kubectl_gpuadmit.cluster import Cluster
@@ -132,8 +132,11 @@ class _Group(Struct):
 def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, State]:
     """The verdict on ``workload``, and the state that later workloads of the run meet."""
     state = before.fork()
+    read = decoding.of_workload(workload, kubernetes=terms.kubernetes)
     workload, of_object = _by_policies(workload, state.cluster, terms)
-    findings = [f for told in workload.findings for f in asking.levelled(told, terms, workload)]
+    findings = [
+        f for told in (*read, *workload.findings) for f in asking.levelled(told, terms, workload)
+    ]
     unknowns = list(workload.unknowns)
 
     running = occupants.replaced_by(workload, state.cluster)

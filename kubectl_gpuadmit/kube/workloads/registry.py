@@ -197,6 +197,7 @@ def _workload(reading: Reading, ref: Ref) -> Workload:
         queue=queue,
         findings=tuple(reading.findings),
         unknowns=tuple(reading.unknowns),
+        stored=reading.document.line == 0,
         creates=tuple(reading.creates.items()),
     )
 
