@@ -178,7 +178,7 @@ def held_twice(
     found = []
     for node, held in sorted(holders.items()):
         for uuid, pci, pod in held:
-            for key in (uuid, _short(pci)):
+            for key in (uuid, short_address(pci)):
                 if key and (node, key) in claimed:
                     found.append(Held(node, key, pod, claimed[(node, key)]))
                     break
@@ -194,12 +194,12 @@ def _keys(cluster: Cluster) -> dict[tuple[str, str, str], list[tuple[str, str]]]
             continue
         for name, device in _devices(one):
             uuid = _text(device, "parentUUID") or _text(device, "uuid")
-            keys = [(node, key) for key in (uuid, _short(_text(device, PCI))) if key]
+            keys = [(node, key) for key in (uuid, short_address(_text(device, PCI))) if key]
             found[(one.spec.driver, one.spec.pool.name, name)] = keys
     return found
 
 
-def _short(pci: str) -> str:
+def short_address(pci: str) -> str:
     """``00000000:41:00.0`` of NVML and ``0000:41:00.0`` of the kernel are one address."""
     domain, _, rest = pci.lower().partition(":")
     return f"{domain[-4:]}:{rest}" if rest else ""

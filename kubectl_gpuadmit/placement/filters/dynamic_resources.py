@@ -19,7 +19,6 @@ from kubectl_gpuadmit.devices.inventory import Inventory, Published, published
 from kubectl_gpuadmit.devices.model import Allocation, Claim, PoolId
 from kubectl_gpuadmit.kube import dra, selectors, times
 from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod
-from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.placement.filters import pod_claims, shortfall
 from kubectl_gpuadmit.placement.filters.pod_claims import FILTER, PodClaims
 from kubectl_gpuadmit.placement.filters.resources_fit import Asked
@@ -64,9 +63,7 @@ BINDING_TIMEOUT = dt.timedelta(minutes=10)
 """DynamicResourcesArgs.bindingTimeout: how long devices may take to be attached."""
 
 
-def supplies(kubernetes: str) -> bool:
-    """Whether a DeviceClass can supply extended resources: DRAExtendedResource, on since 1.36."""
-    return version(kubernetes) >= (1, 36)
+supplies = extended.supplies
 
 
 def delegated(cluster: Cluster, wanted: Asked, *, kubernetes: str) -> frozenset[str]:
@@ -355,28 +352,17 @@ class DynamicResources:
         """The claim for extended resources on this node; None where device plugins supply all."""
         if self._stale is not None and self._stale.spec.devices.requests is not None:
             return _refused(STALE, "placement/extended-stale", self._stale.name)
-        from_devices = {}
-        for name in self._asked_extended():
-            advertised = info.allocatable.get(name)
-            if name in self._backed and not advertised:
-                from_devices[name] = self._backed[name]
-            elif advertised is None:
-                return _refused(CANNOT_FIT, "placement/extended-unserved", name)
+        from_devices = extended.from_devices(
+            extended.asked(self._pod), self._backed, info.allocatable
+        )
+        if isinstance(from_devices, str):
+            return _refused(CANNOT_FIT, "placement/extended-unserved", from_devices)
         if not from_devices and not self._claims:
             return None
         return Claim(
             self._pod.namespace,
             extended.CLAIM_NAME,
             extended.requests(self._pod, from_devices),
-        )
-
-    def _asked_extended(self) -> list[str]:
-        from kubectl_gpuadmit.kube import pods
-
-        return sorted(
-            name
-            for name, amount in pods.requests(self._pod).items()
-            if amount > 0 and extended.may_be_backed(name)
         )
 
     def _is_away(self, claim: Claim, info: NodeInfo) -> bool:
