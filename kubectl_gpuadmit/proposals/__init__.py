@@ -49,6 +49,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
     from kubectl_gpuadmit.proposals import (
         alignment,
         amounts,
+        claim_islands,
         claims,
         cluster_changes,
         islands,
@@ -61,6 +62,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
     for generator in (
         suggested.from_findings,
         claims.claims_changed,
+        claim_islands.claims_kept_whole,
         models.model_fits,
         amounts.fewer_pods,
         amounts.fewer_gpus,

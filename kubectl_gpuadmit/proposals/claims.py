@@ -62,8 +62,8 @@ def _is_of(one: Funnel, entry: PodClaim) -> bool:
 def _requests(case: Case, entry: PodClaim, home: str) -> Iterator[tuple[int, str, str]]:
     """(index of the request, JSON pointer to what it asks, full name) of each alternative."""
     obj = case.before.cluster.get(entry.kind, home, entry.object) if entry.kind else None
-    root, listed = _listed(obj)
-    for index, request in enumerate(listed):
+    root, requests = listed(obj)
+    for index, request in enumerate(requests):
         at = f"{root}/requests/{index}"
         if request.firstAvailable:
             for place, sub in enumerate(request.firstAvailable):
@@ -72,7 +72,8 @@ def _requests(case: Case, entry: PodClaim, home: str) -> Iterator[tuple[int, str
             yield index, f"{at}/exactly" if request.exactly else at, request.name
 
 
-def _listed(obj: object) -> tuple[str, tuple[DeviceRequest, ...]]:
+def listed(obj: object) -> tuple[str, tuple[DeviceRequest, ...]]:
+    """JSON pointer to ``devices`` in a claim or template, and its requests; '' and () otherwise."""
     if isinstance(obj, ResourceClaim):
         return "/spec/devices", obj.spec.devices.requests or ()
     if isinstance(obj, ResourceClaimTemplate):
@@ -92,8 +93,8 @@ def _for_request(
             summary=f"in {where}: {summary}",
             topic=f"claim {where} {one.request}",
             cost=cost,
-            command=_command(entry, home, ops),
-            change=_changed(entry, home, ops),
+            command=command(entry, home, ops),
+            change=changed(entry, home, ops),
             less=less,
         )
 
@@ -184,7 +185,7 @@ def _toleration(taint: str) -> dict[str, str]:
 # -- the object as it would be ---------------------------------------------------------------------
 
 
-def _command(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> str:
+def command(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> str:
     """A dry run of kubectl makes the changed object; replace --force stores it anew."""
     plural = _PLURALS[entry.kind]
     patch = encode(list(ops)).decode().replace("'", "'\\''")
@@ -194,7 +195,9 @@ def _command(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> str:
     )
 
 
-def _changed(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> Callable[[State], State]:
+def changed(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> Callable[[State], State]:
+    """The operations on the claim or template that the entry names, in a what-if."""
+
     def change(state: State) -> State:
         import jsonpatch
 

@@ -113,7 +113,7 @@ def topology_island_integrity(
             reason="topology/claim-splits",
             detail=f"on {_names(others)} the scheduler would choose "
             f"{landing.listed(others[0].devices, 8)}, which NVLink does not join as a {what} "
-            "needs; others that are free there it joins",
+            "needs, though it joins others that are free there",
             evidence=tuple(map(_evidence, others[:NAMED])),
             permanent=False,
             field=ask.field("/spec"),

@@ -35,9 +35,9 @@ def topology_pin_node(
     most clean placements when the pod is on them. Only the node is pinned: which of its GPUs the
     device plugin hands out cannot be, so the message names those that it is likely to choose; of
     GPUs that come by resource claim a node is good if those that the scheduler would choose there
-    are joined. A pod that names its node, one whose nodes are all good anyway, and one for which no node is known
-    to be good are left alone; ``topology/island-integrity`` answers for them. Groups are told as
-    there; maps older than ``maxAge`` do not count.
+    are joined. A pod that names its node, one whose nodes are all good anyway, and one for which no
+    node is known to be good are left alone; ``topology/island-integrity`` answers for them. Groups
+    are told as there; maps older than ``maxAge`` do not count.
     """
     count = landing.whole_gpus(ask)
     allotments, _ = landing.allotments(ask, cluster, max_age=max_age)
