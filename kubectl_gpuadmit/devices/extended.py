@@ -15,6 +15,14 @@ from kubectl_gpuadmit.kube.quantity import NANO, QuantityError, parse
 from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, is_extended
 from kubectl_gpuadmit.kube.versions import version
 
+KINDS = (
+    "DeviceClass",
+    "DeviceTaintRule",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "ResourceSlice",
+)
+"""Kinds that decide what DRA gives a pod."""
 CLAIM_NAME = "<extended-resources>"
 """The scheduler's name for the claim before it exists: then ``<pod>-extended-resources-…``."""
 

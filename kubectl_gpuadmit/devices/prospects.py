@@ -7,10 +7,11 @@ may go to a node for other reasons is not looked at.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.json import encode
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
@@ -23,18 +24,8 @@ from kubectl_gpuadmit.kube import selectors
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.quantity import QuantityError
 
-KINDS = (
-    "DeviceClass",
-    "DeviceTaintRule",
-    "ResourceClaim",
-    "ResourceClaimTemplate",
-    "ResourceSlice",
-)
-"""What the answers rest on, besides the node."""
-
 _KEPT = 32
 """Different pods whose answers are kept: several rules ask about the one in hand."""
-_WANTED = ("ResourceSlice", "DeviceClass", "ResourceClaim")
 
 
 class Given(Struct, frozen=True):
@@ -73,8 +64,12 @@ class Prospects:
         self._backed = _backed(self._inventory, pod, kubernetes)
         self._known: dict[tuple[str, int, bool], tuple[NodeInfo, tuple[Gifts, ...] | str]] = {}
         self._per_pool: dict[tuple[str, str], list[Allocation]] | None = None
-        self.missing = self._missing(cluster)
+        self.missing_of_devices = self._missing(cluster)
+        """Why nothing can be told even of what there is, whoever has it; '' where it can."""
+        self.missing = self.missing_of_devices
         """Why nothing can be told, '' where it can."""
+        if not self.missing and not cluster.knows("ResourceClaim"):
+            self.missing = "ResourceClaim objects: not in the source"
         stock = cluster.remembered(
             ("stock", kubernetes),
             ("DeviceClass", "DeviceTaintRule", "ResourceSlice"),
@@ -90,7 +85,7 @@ class Prospects:
         if not pod.spec.resourceClaims and not (backs and _may_be_backed(pod)):
             return None
         amounts = [one.resources for one in _containers(pod)]
-        known: Any = cluster.remembered("prospects", KINDS, dict)
+        known: Any = cluster.remembered("prospects", extended.KINDS, dict)
         key = encode((kubernetes, namespace, pod.spec.resourceClaims, amounts))
         found: Prospects | None = known.get(key)
         if found is None:
@@ -103,8 +98,44 @@ class Prospects:
         for claim in self._claims:
             if claim.claim is None:
                 return f"{claim}: {'there is none' if claim.known else 'not in the source'}"
-        lacking = [kind for kind in _WANTED if not cluster.knows(kind)]
-        return f"{lacking[0]} objects: not in the source" if lacking else ""
+        if not cluster.knows("ResourceSlice"):
+            return "ResourceSlice objects: not in the source"
+        for claim in self._claims:
+            assert claim.claim is not None
+            for want in _wants([("", claim.claim)]):
+                if want.device_class not in self._inventory.classes:
+                    known = cluster.knows("DeviceClass")
+                    found = "there is none" if known else "not in the source"
+                    return f"DeviceClass {want.device_class}: {found}"
+        return ""
+
+    @property
+    def has_claims(self) -> bool:
+        """Claims of its own, not only resources that a class backs."""
+        return bool(self._claims)
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, str, str], ...]:
+        """(claim, request, alternative) of each request that has several."""
+        return tuple(
+            (entry.name, request.name, want.name)
+            for entry in self._claims
+            if entry.claim is not None and entry.claim.allocation is None
+            for request in entry.claim.requests
+            for want in request.first_available
+        )
+
+    def only(self, claim: str, request: str, alternative: str) -> Prospects:
+        """The same if the request named this alternative alone."""
+        twin = copy.copy(self)
+        twin._known = {}
+        twin._claims = tuple(
+            structs.replace(entry, claim=_narrowed(entry.claim, request, alternative))
+            if entry.name == claim and entry.claim is not None
+            else entry
+            for entry in self._claims
+        )
+        return twin
 
     def by_devices(self, info: NodeInfo) -> bool:
         """Whether anything of what the pod asks would come by DRA on this node."""
@@ -119,8 +150,8 @@ class Prospects:
     ) -> tuple[Gifts, ...] | str:
         """What so many such pods would get there one after another, as many as get something; or
         what is missing to tell. ``emptied``: if no other claim had anything."""
-        if self.missing:
-            return self.missing
+        if missing := self.missing_of_devices if emptied else self.missing:
+            return missing
         key = (info.name, pods, emptied)
         known = self._known.get(key)
         if known is None or known[0] is not info:
@@ -145,8 +176,6 @@ class Prospects:
             return ()
         if own is not None:
             wanted.append((extended.CLAIM_NAME, own))
-        if any(want.device_class not in self._stock.classes for want in _wants(wanted)):
-            return ()
         # a claim that the pods share gets its devices once
         shared = [one for one in self._claims if one.kind == "ResourceClaim"]
         names = {one.name for one in shared}
@@ -221,6 +250,21 @@ class Prospects:
             for one in self._per_pool.get((seen.id.driver, seen.id.pool), ()):
                 here[id(one)] = one
         return State.of(here.values(), self._features)
+
+
+def _narrowed(claim: Claim, request: str, alternative: str) -> Claim:
+    return structs.replace(
+        claim,
+        requests=tuple(
+            structs.replace(
+                one,
+                first_available=tuple(w for w in one.first_available if w.name == alternative),
+            )
+            if one.name == request
+            else one
+            for one in claim.requests
+        ),
+    )
 
 
 def _wants(claims: Iterable[tuple[str, Claim]]) -> Iterable[Any]:
