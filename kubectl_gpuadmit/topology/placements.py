@@ -23,8 +23,9 @@ Counts = tuple[int, ...]
 """How many GPUs of each kind of ``Wiring.kinds``."""
 
 
-class Wiring(Struct, frozen=True):
-    """What matters of a node for choosing sets; equal for machines that are built alike.
+class Wiring(Struct, frozen=True, eq=False):
+    """What matters of a node for choosing sets; the same object for machines that are built alike,
+    so that answers are kept by its identity.
 
     ``inside`` and ``between`` count NVLinks, ``far`` ranks PCIe levels, nearest 0.
     """

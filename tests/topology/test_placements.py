@@ -182,9 +182,9 @@ def test_the_best_sets_of_any_machine_of_up_to_16_gpus_are_those_of_brute_force(
     """Any wiring, any GPUs free, groups of every size: each best set out of up to 12,870, and the
     exact maximum of clean placements.
 
-    Not every wiring can be tried: 16 GPUs have 120 pairs. A machine of 16 takes brute force and the
-    search some seconds for all its sizes, so that 25 machines a run are drawn; more were tried
-    when this was written.
+    Not every wiring can be tried: 16 GPUs have 120 pairs. A machine of 16 that is empty takes three
+    seconds for its 16 sizes, nearly all of it in the search under test, which brute force beats
+    there: so 25 machines a run are drawn here and 8 below. Brute force itself would bear hundreds.
     """
     agrees(found, data.draw(st.sets(st.sampled_from([gpu.index for gpu in found.gpus]))))
 
@@ -195,7 +195,7 @@ def test_the_best_sets_of_a_machine_as_they_are_built_are_those_of_brute_force(d
     agrees(found, data.draw(st.sets(st.sampled_from([gpu.index for gpu in found.gpus]))))
 
 
-@LARGE
+@settings(LARGE, max_examples=8)
 @given(irregular(8, 16))
 def test_the_best_sets_of_an_empty_machine_are_those_of_brute_force(found) -> None:  # type: ignore[no-untyped-def]
     agrees(found, range(len(found.gpus)))
