@@ -10,7 +10,7 @@ ones before it left.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, structs
 
@@ -21,8 +21,10 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.judge import State, Terms, judge
 from kubectl_gpuadmit.kube.decode import decode_object
+from kubectl_gpuadmit.kube.dra import DRA_GROUP
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim, Pod
+from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.proposals import Case
@@ -103,17 +105,20 @@ def evaluate(
     namespace: str = "default",
     with_remedies: bool = True,
     kubernetes: str = "1.37",
+    requester: Requester | None = None,
 ) -> Report:
     """Judges every workload among ``documents``.
 
-    ``namespace`` is where objects go that name none, ``kubernetes`` the API server's version.
+    ``namespace`` is where objects go that name none, ``kubernetes`` the API server's version,
+    ``requester`` who applies them where that is known.
     A document that cannot be read is reported as ``Skipped(treated="unreadable")`` and stops nobody
     else.
     """
     state = State(cluster.fork(), Ledger.of(cluster))
-    terms = _terms(policy, now, kubernetes)
+    terms = _terms(policy, now, kubernetes, requester)
     brought: list[tuple[Document, KubeObject]] = []
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
+    refused = {(v.ref.kind, v.ref.namespace, v.ref.name): v.location for v in verdicts}
     lone = claim_alone.of_run(brought, (item.workload for item in items), state)
     budget = remedies.Budget.for_cluster(cluster)
     unsearched = 0
@@ -124,7 +129,7 @@ def evaluate(
             case = Case(item.document, item.workload, verdict, state, terms)
             found = remedies.search(case, namespace, budget)
             verdict = structs.replace(verdict, remedies=found)
-        verdicts.append(verdict)
+        verdicts.append(_naming_refused(verdict, refused))
         state = after
     for one in lone:
         verdict = claim_alone.judged(one, state, terms)
@@ -172,10 +177,12 @@ def judged_alone(
     return judge(workload, state, _terms(policy, now, kubernetes))[0]
 
 
-def _terms(policy: Policy, now: dt.datetime, kubernetes: str) -> Terms:
+def _terms(
+    policy: Policy, now: dt.datetime, kubernetes: str, requester: Requester | None = None
+) -> Terms:
     assert rules.__all__, "importing the package registers every rule"
     every = tuple(REGISTRY[name] for name in sorted(REGISTRY))
-    return Terms(policy=policy, now=now, rules=every, kubernetes=kubernetes)
+    return Terms(policy=policy, now=now, rules=every, kubernetes=kubernetes, requester=requester)
 
 
 def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
@@ -220,7 +227,7 @@ def _sort_out(
                 skipped.append(unreadable(problem))
                 continue
             ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
-            findings, unknowns = apply(obj, state)
+            findings, unknowns = apply(obj, state, kubernetes=terms.kubernetes)
             if findings:
                 refused.append(_refusal(ref, document.location, findings, unknowns))
             else:
@@ -258,9 +265,14 @@ def _at_home(obj: KubeObject, namespace: str) -> KubeObject:
     return structs.replace(obj, metadata=structs.replace(obj.metadata, namespace=namespace))
 
 
-def apply(obj: KubeObject, state: State) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
-    """Adds an object that the run brings along, unless a LimitRange or a quota refuses it."""
-    findings: tuple[Finding, ...] = ()
+def apply(
+    obj: KubeObject, state: State, *, kubernetes: str = "1.37"
+) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
+    """Adds an object that the run brings along, unless the API server refuses it.
+
+    By its own validation (claims, templates and device classes), a LimitRange or a quota.
+    """
+    findings = _invalid(obj, state.cluster, kubernetes)
     if isinstance(obj, PersistentVolumeClaim):
         findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
     charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
@@ -268,6 +280,16 @@ def apply(obj: KubeObject, state: State) -> tuple[tuple[Finding, ...], tuple[Unk
         # who else holds devices is not known from the claims that the run brings along
         state.cluster.apply(obj, makes_known=obj.kind != "ResourceClaim")
     return (*findings, *charged), unknowns
+
+
+def _invalid(obj: KubeObject, cluster: Cluster, kubernetes: str) -> tuple[Finding, ...]:
+    if not obj.apiVersion.startswith(f"{DRA_GROUP}/"):
+        return ()
+    # CEL is not imported by runs that have no claims
+    from kubectl_gpuadmit.admission import device_claims
+
+    stored = cluster.get(obj.kind, obj.namespace, obj.name)
+    return device_claims.findings(obj, stored=stored, kubernetes=kubernetes)
 
 
 def _refusal(
@@ -286,6 +308,28 @@ def _refusal(
         findings=findings,
         unknowns=unknowns,
     )
+
+
+_MISSING = {
+    "placement/claim-missing": "ResourceClaim",
+    "placement/template-missing": "ResourceClaimTemplate",
+}
+
+
+def _naming_refused(verdict: Verdict, refused: Mapping[tuple[str, str, str], str]) -> Verdict:
+    """Says of a claim or template that is missing where the input has it, if that is refused."""
+
+    def told(found: Finding) -> Finding:
+        kind = _MISSING.get(found.reason, "")
+        what = found.evidence[0].what if found.evidence else ""
+        where = refused.get((kind, verdict.ref.namespace, what))
+        if where is None:
+            return found
+        return structs.replace(found, detail=f"{found.detail}: the one at {where} is refused")
+
+    if not refused or not any(f.reason in _MISSING for f in verdict.findings):
+        return verdict
+    return structs.replace(verdict, findings=tuple(map(told, verdict.findings)))
 
 
 def is_brought_along(document: Document) -> bool:

@@ -63,6 +63,8 @@ class Prospects:
         self._claims: tuple[PodClaim, ...] = of_pod(pod, namespace, cluster)
         self._backed = _backed(self._inventory, pod, kubernetes)
         self._known: dict[tuple[str, int, bool], tuple[NodeInfo, tuple[Gifts, ...] | str]] = {}
+        self._own_claims: dict[tuple[str, ...], Claim] = {}
+        self._allocators: dict[bool, Allocator] = {}
         self._per_pool: dict[tuple[str, str], list[Allocation]] | None = None
         self.missing_of_devices = self._missing(cluster)
         """Why nothing can be told even of what there is, whoever has it; '' where it can."""
@@ -128,7 +130,7 @@ class Prospects:
     def only(self, claim: str, request: str, alternative: str) -> Prospects:
         """The same if the request named this alternative alone."""
         twin = copy.copy(self)
-        twin._known = {}
+        twin._known, twin._allocators = {}, {}
         twin._claims = tuple(
             structs.replace(entry, claim=_narrowed(entry.claim, request, alternative))
             if entry.name == claim and entry.claim is not None
@@ -196,17 +198,22 @@ class Prospects:
         shared: set[str],
         fixed: list[Given],
     ) -> tuple[Gifts, ...]:
-        state = self._state(info, emptied)
-        search = Allocator(self._stock, state)
+        search = self._allocator(emptied)
+        state: State | None = None
         found: list[Gifts] = []
         while len(found) < pods:
-            allocations = search.allocate(info, [claim for _, claim in wanted])
-            if allocations is None:
+            given = search.allocate(info, [claim for _, claim in wanted])
+            if given is None:
                 break
+            if state is None and len(found) + 1 < pods:
+                # the next pod meets what this one has got, and other nodes do not
+                state = self._state(info, emptied)
+                search = Allocator(self._stock, state)
             gifts = list(fixed)
-            for (name, _), allocation in zip(wanted, allocations, strict=True):
+            for (name, _), allocation in zip(wanted, given.allocations, strict=True):
                 new = self._gifts(name, allocation)
-                state.add(allocation)
+                if state is not None:
+                    state.add(allocation)
                 gifts += new
                 if name in shared:
                     fixed = [*fixed, *new]
@@ -227,12 +234,24 @@ class Prospects:
             return found
         if not found:
             return None
-        return Claim(self._namespace, extended.CLAIM_NAME, extended.requests(self._pod, found))
+        key = tuple(found)
+        if key not in self._own_claims:
+            requests = extended.requests(self._pod, found)
+            self._own_claims[key] = Claim(self._namespace, extended.CLAIM_NAME, requests)
+        return self._own_claims[key]
 
     def _gifts(self, name: str, allocation: Allocation | None) -> list[Given]:
         devices = self._inventory.devices
         given = allocation.devices if allocation is not None else ()
         return [Given(name, one, devices.get(one.device)) for one in given]
+
+    def _allocator(self, emptied: bool) -> Allocator:
+        """For the first pod: nodes that are alike share its answers."""
+        if emptied not in self._allocators:
+            claims = () if emptied else self._inventory.claims.values()
+            given = (claim.allocation for claim in claims if claim.allocation is not None)
+            self._allocators[emptied] = Allocator(self._stock, State.of(given, self._features))
+        return self._allocators[emptied]
 
     def _state(self, info: NodeInfo, emptied: bool) -> State:
         """What is taken of the pools that the node sees: the rest cannot matter to it."""

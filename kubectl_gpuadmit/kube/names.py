@@ -19,6 +19,7 @@ _LABEL_RE = re.compile(_LABEL)
 _SUBDOMAIN_RE = re.compile(_SUBDOMAIN)
 _KEY_RE = re.compile(_KEY)
 _VALUE_RE = re.compile(_VALUE)
+_IDENTIFIER_RE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _PORT_RE = re.compile("[-a-z0-9]+")
 _LETTER_RE = re.compile("[a-z]")
 
@@ -43,6 +44,12 @@ _SUBDOMAIN_SHAPE = _shape(
     _SUBDOMAIN,
     "example.com",
 )
+_CASELESS_SHAPE = _shape(
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and"
+    " end with an alphanumeric character",
+    _SUBDOMAIN,
+    "Example.com",
+)
 _KEY_SHAPE = _shape(
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an"
     " alphanumeric character",
@@ -58,6 +65,15 @@ _VALUE_SHAPE = _shape(
     "MyValue",
     "my_value",
     "12345",
+)
+
+_IDENTIFIER_SHAPE = _shape(
+    "a valid C identifier must start with alphabetic character or '_', followed by a string of"
+    " alphanumeric characters or '_'",
+    "[A-Za-z_][A-Za-z0-9_]*",
+    "my_name",
+    "MY_NAME",
+    "MyName",
 )
 
 
@@ -90,6 +106,28 @@ def dns_subdomain(value: str) -> Complaints:
         found.append(_too_long(253))
     if not _SUBDOMAIN_RE.fullmatch(value):
         found.append(_SUBDOMAIN_SHAPE)
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def long_name(value: str) -> Complaints:
+    """The same as validation by declaration words it (validate.LongName)."""
+    found = []
+    if _bytes(value) > 253:
+        found.append(_too_long(253, "bytes"))
+    if not _SUBDOMAIN_RE.fullmatch(value):
+        found.append(_SUBDOMAIN_SHAPE)
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def long_name_caseless(value: str) -> Complaints:
+    """The same, capitals allowed: names of drivers (validate.LongNameCaseless)."""
+    found = []
+    if _bytes(value) > 253:
+        found.append(_too_long(253, "bytes"))
+    if not _SUBDOMAIN_RE.fullmatch(value.lower()):
+        found.append(_CASELESS_SHAPE)
     return tuple(found)
 
 
@@ -137,6 +175,11 @@ def label_value(value: str) -> Complaints:
     if not _VALUE_RE.fullmatch(value):
         found.append(_VALUE_SHAPE)
     return tuple(found)
+
+
+def c_identifier(value: str) -> Complaints:
+    """The part of a device attribute's or capacity's name after its domain; of any length."""
+    return () if _IDENTIFIER_RE.fullmatch(value) else (_IDENTIFIER_SHAPE,)
 
 
 def port_name(value: str) -> Complaints:

@@ -31,7 +31,6 @@ class Holding(Struct):
 
 
 def holding(
-    cluster: Cluster,
     info: NodeInfo,
     found: NodeMap,
     policy: Policy,

@@ -23,6 +23,7 @@ from kubectl_gpuadmit.placement import (
     alignment,
     devices,
     explain,
+    failing_selector,
     named_node,
     preemption,
     static,
@@ -239,6 +240,7 @@ def _refused(
         cycle, verdicts, placement=placement, placed=len(places), count=count, room=room
     )
     found = devices.findings(cycle, verdicts, found)
+    found = failing_selector.findings(cycle, verdicts, found)
     waits_for: tuple[str, ...] = ()
     updating = cycle.dra.incomplete() if cycle.dra is not None else ()
     if placement == "never" and updating and len(found) == 1:

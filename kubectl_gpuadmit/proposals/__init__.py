@@ -56,11 +56,13 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         models,
         moves,
         pools,
+        selectors,
         suggested,
     )
 
     for generator in (
         suggested.from_findings,
+        selectors.corrected,
         claims.claims_changed,
         claim_islands.claims_kept_whole,
         models.model_fits,
@@ -69,6 +71,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         pools.other_pool,
         cluster_changes.quota_raised,
         cluster_changes.namespace_created,
+        cluster_changes.class_serves_resource,
         cluster_changes.node_uncordoned,
         cluster_changes.pod_security_lowered,
         moves.pods_moved,

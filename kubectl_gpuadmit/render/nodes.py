@@ -41,6 +41,8 @@ def _why(short: Shortfall) -> str:
             return f"other labels than {short.subject}"
         case "NodeUnschedulable":
             return "cordoned"
+        case "DynamicResources" if short.code == "placement/attempt-fails":
+            return short.subject.partition(". consider using CEL")[0]
     words = short.reason.removeprefix("node(s) ")
     return words if not short.subject or short.subject in words else f"{words}: {short.subject}"
 

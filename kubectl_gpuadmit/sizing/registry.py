@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from kubectl_gpuadmit.sizing.architecture import Architecture, Quantization
 from kubectl_gpuadmit.sizing.checkpoint import Checkpoint
-from kubectl_gpuadmit.sizing.recognise import Naming
+from kubectl_gpuadmit.sizing.recognition import Naming
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ def look_up(models: Models, name: str) -> Facts | str:
 
 def _own(models: Models, name: str) -> Facts | None:
     entry = _entry(models, name)
-    return _of_entry(models, entry) if entry is not None else None
+    return _of_entry(entry) if entry is not None else None
 
 
 def _entry(models: Models, name: str) -> Entry | None:
@@ -105,7 +105,7 @@ def _entry(models: Models, name: str) -> Entry | None:
     return None
 
 
-def _of_entry(models: Models, entry: Entry) -> Facts | None:
+def _of_entry(entry: Entry) -> Facts | None:
     facts = Facts(
         name=entry.name,
         architecture=entry.architecture,

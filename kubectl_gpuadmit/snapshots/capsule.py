@@ -26,6 +26,7 @@ from kubectl_gpuadmit.engine import evaluate
 from kubectl_gpuadmit.errors import BadManifest, BadSnapshot, Unanswerable
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject
+from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.policy import Policy, serving
 from kubectl_gpuadmit.sizing.registry import Entry
 from kubectl_gpuadmit.snapshots import trim
@@ -57,6 +58,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     """Settings of ``model/memory-fit`` that the call gave: they are in ``policy`` already."""
     more_models: bool = False
     """``policy`` knows models of which ``policy_file`` says nothing: by the call, or a registry."""
+    requester: Requester | None = None
+    """Who applies the documents, None where nobody says."""
 
     def answer(self, cluster: Cluster | None = None) -> Report:
         report = evaluate(
@@ -68,6 +71,7 @@ class Asked(Struct, frozen=True, kw_only=True):
             namespace=self.namespace,
             with_remedies=self.remedies,
             kubernetes=self.kubernetes,
+            requester=self.requester,
         )
         return structs.replace(report, policy=self.policy_file[1] if self.policy_file else "")
 
@@ -100,6 +104,8 @@ class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
     objects: list[dict[str, Any]]
     load: dict[str, int] = {}
     models: HeldModels | None = None
+    requester: Requester | None = None
+    """Who applies the documents."""
     verdict: Any
     """The report as ``explain -o json`` writes it."""
 
@@ -120,8 +126,9 @@ def made(asked: Asked, *, program: str, plain: Plain) -> bytes:
     answer = bare.answer(recorder)
     models = _held_models(bare, answer)
     # Of the cluster itself: a run also asks for what it has brought along or placed.
+    kept = trim.parameters_of(asked.cluster)
     objects = [
-        trim.trimmed(obj, more)
+        trim.trimmed(obj, more, kept.get((obj.kind, obj.namespace, obj.name)))
         for obj in read(asked.cluster, recorder.reads)
         if obj.kind not in trim.NEVER
     ]
@@ -132,6 +139,7 @@ def made(asked: Asked, *, program: str, plain: Plain) -> bytes:
         now=asked.now.astimezone(dt.UTC).isoformat(),
         namespace=asked.namespace,
         remedies=asked.remedies,
+        requester=asked.requester,
         source=asked.source,
         policy=_held_policy(asked.policy_file),
         documents=documents,
@@ -205,6 +213,7 @@ def restored(held: Held, *, load: LoadPolicy, decode: Decode) -> Asked:
         kubernetes=held.kubernetes,
         load=held.load,
         more_models=held.models is not None,
+        requester=held.requester,
     )
 
 

@@ -16,6 +16,7 @@ QUESTIONS = {
     "placement": ["placement"],
     "replicas": ["placement"],
     "objects": ["object"],
+    "claims": ["claims"],
     "preemption": ["placement", "preemption"],
     "admission": ["admission"],
     "podsecurity": ["podsecurity"],
@@ -34,6 +35,29 @@ def admission(case: Json, referee: Json) -> list[str]:
 def other_object(case: Json, referee: Json) -> list[str]:
     """LimitRange and quota of objects that are no pods."""
     return let_in(referee["object"], ours.other_object(case))
+
+
+def claim_object(case: Json, referee: Json) -> list[str]:
+    """What is said to the creation of a claim, template or class: all errors, in any order."""
+    theirs = referee["claims"]
+    if "undecodable" in theirs:
+        return []
+    expected = sorted({_bare(text) for text in theirs.get("errors", [])})
+    own = sorted({_bare(text) for text in ours.claim_errors(case)})
+    if own == expected:
+        return []
+    return [f"kubernetes: {text}" for text in expected if text not in own] + [
+        f"ours:       {text}" for text in own if text not in expected
+    ] or [f"kubernetes: {expected}; ours: {own}"]
+
+
+def _bare(text: str) -> str:
+    """Without what is compared elsewhere or not at all: the words of CEL's compiler have a family
+    of their own; of two things with one name Kubernetes prints the second whole, we its name."""
+    text = re.sub(r"compilation failed: .*", "compilation failed", text, flags=re.S)
+    return re.sub(
+        r'Duplicate value: \{"name":("(?:[^"\\]|\\.)*").*', r"Duplicate value: \1", text, flags=re.S
+    )
 
 
 def let_in(theirs: Json, own: Json) -> list[str]:
@@ -308,6 +332,12 @@ def cel(case: Json, referee: Json) -> list[str]:
     for expression, theirs, own in zip(
         expressions, referee["cel"], ours.device_selectors(case), strict=True
     ):
+        orders = own.pop("costs", ())
+        for number in ("maxCost", "cost"):
+            said = own.pop(number, theirs[number])
+            if said == theirs[number] or (number == "cost" and theirs[number] in orders):
+                continue
+            found.append(f"{expression}: {number} {theirs[number]}, ours {said}")
         if "unknown" in own:
             unknown += 1
             continue
@@ -357,6 +387,7 @@ COMPARE = {
     "preemption": preemption,
     "replicas": replicas,
     "objects": other_object,
+    "claims": claim_object,
     "podsecurity": podsecurity,
     "dra": dra,
     "numa": numa.differences,
@@ -372,6 +403,7 @@ WELCOME: dict[str, Callable[[Json], float]] = {
     "placement": _feasible,
     "replicas": _feasible,
     "objects": lambda answer: bool(answer["object"]["allowed"]),
+    "claims": lambda answer: bool(answer["claims"]["allowed"]),
     "podsecurity": lambda answer: bool(answer["podsecurity"]["pod"]["allowed"]),
     "dra": _feasible,
     "preemption": lambda answer: bool(answer["preemption"]["candidates"]),

@@ -18,6 +18,7 @@ from tests.controlplane.referee_client import Referee
 from tests.differential import (
     admission_cases,
     cel_cases,
+    claim_cases,
     compare,
     dra_cases,
     messages,
@@ -41,6 +42,7 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "preemption": lambda rng: placement_cases.case(rng, preemption=True),
     "admission": admission_cases.case,
     "objects": object_cases.case,
+    "claims": claim_cases.case,
     "podsecurity": podsecurity_cases.case,
     "dra": dra_cases.case,
     "cel": cel_cases.case,

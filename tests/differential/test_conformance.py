@@ -30,6 +30,7 @@ ENOUGH_FOR_EVERY_MESSAGE = 10_000
 
 LEAST_WELCOME = {
     "objects": 0.33,
+    "claims": 0.33,
     "placement": 0.33,
     "admission": 0.33,
     "preemption": 0.33,

@@ -172,11 +172,12 @@ def test_an_error_on_one_node_ends_the_attempt_for_all() -> None:
     answer = placed(given, with_claim())
     assert (answer.placement, codes(answer), answer.places) == (
         "never",
-        ["placement/attempt-fails"],
+        ["placement/attribute-missing"],
         (),
     )
-    assert "claim default/claim: selector #0 on device gpu.example.com/b/gpu-0" in (
-        answer.findings[0].detail
+    assert answer.findings[0].detail == (
+        "selector 1 of request gpu reads model, which device gpu.example.com/b/gpu-0 does not have:"
+        " the scheduler gives the pod up with an error"
     )
     closed = cluster(
         node("a"),
