@@ -48,9 +48,11 @@ def sentence(engine: EngineFit, on: OnDevices, what: Burst) -> str:
     name = one.model
     asked = devices_words(devices, devices.count * engine.pods)
     if on.envelope is None and engine.facts is not None and engine.facts.memory_gib is None:
-        need, gpus = on.need_gib or 0.0, max(devices.count, 1)
+        need, gpus = on.need_gib or 0.0, on.shards
         each = f", {need:,.1f} on each GPU even if they share it" if gpus > 1 else ""
-        return f"{name} needs {need * gpus:,.1f} GiB for weights{each}; requested {asked}"
+        return f"{name} needs {need * gpus:,.1f} GiB for weights{each}; requested {asked}" + (
+            _not_added(engine) if gpus == 1 else ""
+        )
     if on.envelope is None:
         assert engine.facts is not None
         whole = engine.facts.memory_gib or 0.0

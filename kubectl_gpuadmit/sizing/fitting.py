@@ -54,6 +54,8 @@ class OnDevices(Struct, frozen=True, kw_only=True):
     """A GPU, where only a registry's figure is known, or only the weights are certain."""
     by_weights: bool = False
     """``need_gib`` is of the weights alone: nobody knows the engine."""
+    shards: int = 1
+    """With ``by_weights``: GPUs that share the weights at most."""
     too_few: bool = False
     """They are fewer than the engine is told to use, though others would be enough."""
     unknown: tuple[str, ...] = ()
@@ -379,9 +381,13 @@ def _by_weights(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
     """Of an engine that nobody knows one thing is certain: weights that do not fit all of its GPUs
     together fit in no way."""
     assert facts.architecture is not None
+    from kubectl_gpuadmit.sizing.engines import lmdeploy
     from kubectl_gpuadmit.sizing.envelope import envelope
 
     shards = max(kind.count, 1)
+    if one.engine == "lmdeploy":
+        shards = one.serving.world_size  # one GPU unless it is told more
+    stored = one.serving.quantization not in (None, *lmdeploy.STORED_AS_NAMED)
     found = envelope(
         facts.architecture,
         Serving(engine="llama.cpp"),
@@ -390,9 +396,12 @@ def _by_weights(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
     )
     weights = found.weights
     usable = (kind.usable_mib or 0) * (1 << 20)
-    if weights is not None and weights.low / shards > usable:
+    as_named = not stored or facts.architecture.quantization is not None
+    if as_named and weights is not None and weights.low / shards > usable:
         need = weights.low / shards / GIB
-        return OnDevices(devices=kind, fits="exceeds", need_gib=need, by_weights=True)
+        return OnDevices(
+            devices=kind, fits="exceeds", need_gib=need, by_weights=True, shards=shards
+        )
     engine = f"the engine of container {one.container}" if one.engine == "unknown" else one.engine
     why = f"how {engine} uses the memory of a GPU"
     return OnDevices(devices=kind, fits="unknown", unknown=found.unknown or (why,))

@@ -363,3 +363,26 @@ def test_a_claim_that_has_changed_is_judged_anew() -> None:
     fork.apply(decode_object(document(template(1))))
     (after,) = fit(made, group, group.pod, fork, NONE, Load(), now=NOW).engines
     assert (before.on, [one.fits for one in after.on]) == ((), ["fits"])
+
+
+def lmdeploy(*more: str) -> dict[str, Any]:
+    pod: dict[str, Any] = json.loads(json.dumps(POD))
+    pod["spec"]["containers"][0] |= {
+        "image": "openmmlab/lmdeploy:v0.7.3",
+        "command": ["lmdeploy", "serve", "api_server"],
+        "args": ["Qwen/Qwen3-32B", *more],
+    }
+    return pod
+
+
+def test_of_lmdeploy_only_weights_that_are_too_large_are_certain() -> None:
+    known = [node("l"), gpus("l", "NVIDIA L40S", "46068Mi"), CLASS, template(2)]
+    (alone,) = judged(*known, pod=lmdeploy()).on
+    assert (alone.fits, alone.by_weights) == ("exceeds", True)  # some 60 GiB on one GPU of 45
+    (both,) = judged(*known, pod=lmdeploy("--tp", "2")).on
+    assert (both.fits, both.unknown) == (
+        "unknown",
+        ("how lmdeploy uses the memory of a GPU",),
+    )
+    (stored,) = judged(*known, pod=lmdeploy("--model-format", "awq")).on
+    assert stored.fits == "unknown"  # quantised by somebody: how much is left nobody says
