@@ -385,7 +385,9 @@ def _running(
         return "not-a-model", ()
     from kubectl_gpuadmit.policy import serving_words
 
-    found = serving.pod_fit(workload, group, pod, cluster, terms.policy, now=terms.now)
+    found = serving.pod_fit(
+        workload, group, pod, cluster, terms.policy, now=terms.now, kubernetes=terms.kubernetes
+    )
     nodes = frozenset(placed.places)
     return found.standing(nodes), serving_words.served(group.role, found, nodes)
 

@@ -181,7 +181,13 @@ def _runs_nowhere(case: Case, parts: list[Proposal], namespace: str) -> bool:
     policy, cluster = case.terms.policy, case.before.cluster
     return not all(
         serving.pod_fit(
-            changed, group, group.pod, cluster, policy, now=case.terms.now
+            changed,
+            group,
+            group.pod,
+            cluster,
+            policy,
+            now=case.terms.now,
+            kubernetes=case.terms.kubernetes,
         ).runs_somewhere
         for group in changed.groups
         if group.count and serving.may_serve(group.pod, policy)

@@ -208,7 +208,7 @@ def _round(session: _Session, progress: Progress) -> Round:
     )
     keep = None
     if question.capsule:
-        keep = _keeper(session, documents, facts.cluster, report, now, requester)
+        keep = _keeper(session, documents, facts.cluster, policy, report, now, requester)
     report = narrowed(structs.replace(report, policy=question.policy), facts.absences)
     histories: dict[tuple[str, str, str], History] = {}
     if objects:
@@ -236,23 +236,27 @@ def _keeper(
     session: _Session,
     documents: list[Document | BadManifest],
     cluster: Cluster,
+    policy: Policy,
     report: Report,
     now: dt.datetime,
     requester: Requester | None,
 ) -> Callable[[], None]:
     """Writes the capsule: the engine's answer alone, for what happened cannot be replayed."""
     from kubectl_gpuadmit.cli.capsule import Asked, keeper
+    from kubectl_gpuadmit.cli.models import knows_more, load_of
 
     asked = Asked(
         documents=documents,
         cluster=cluster,
-        policy=session.policy,
+        policy=policy,
         policy_file=session.policy_file,
         now=now,
         source=report.source,
         namespace=session.namespace,
         remedies=session.question.remedies,
         kubernetes=session.version,
+        load=load_of(session.question),
+        more_models=knows_more(policy, session.question),
         requester=requester,
     )
     return keeper(

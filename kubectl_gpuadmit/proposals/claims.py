@@ -62,8 +62,8 @@ def _is_of(one: Funnel, entry: PodClaim) -> bool:
 def requests(case: Case, entry: PodClaim, home: str) -> Iterator[tuple[str, str]]:
     """(JSON pointer to what it asks, full name) of each alternative."""
     obj = case.before.cluster.get(entry.kind, home, entry.object) if entry.kind else None
-    root, listed = _listed(obj)
-    for index, request in enumerate(listed):
+    root, requests = listed(obj)
+    for index, request in enumerate(requests):
         at = f"{root}/requests/{index}"
         if request.firstAvailable:
             for place, sub in enumerate(request.firstAvailable):
@@ -72,7 +72,8 @@ def requests(case: Case, entry: PodClaim, home: str) -> Iterator[tuple[str, str]
             yield f"{at}/exactly" if request.exactly else at, request.name
 
 
-def _listed(obj: object) -> tuple[str, tuple[DeviceRequest, ...]]:
+def listed(obj: object) -> tuple[str, tuple[DeviceRequest, ...]]:
+    """JSON pointer to ``devices`` in a claim or template, and its requests; '' and () otherwise."""
     if isinstance(obj, ResourceClaim):
         return "/spec/devices", obj.spec.devices.requests or ()
     if isinstance(obj, ResourceClaimTemplate):
@@ -195,6 +196,8 @@ def command(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> str:
 
 
 def changed(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> Callable[[State], State]:
+    """The operations on the claim or template that the entry names, in a what-if."""
+
     def change(state: State) -> State:
         import jsonpatch
 

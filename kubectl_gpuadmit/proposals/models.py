@@ -41,6 +41,7 @@ def model_fits(case: Case) -> Iterator[Proposal]:
             case.before.cluster,
             case.terms.policy,
             now=case.terms.now,
+            kubernetes=case.terms.kubernetes,
         )
         for engine in found.engines:
             if engine.on and engine.standing() != "fits" and not engine.recognised.follows:

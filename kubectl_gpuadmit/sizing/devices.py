@@ -37,6 +37,8 @@ class Devices(Struct, frozen=True, kw_only=True):
     """What others leave of it, where they share it; None: all of it."""
     how: str = ""
     """Why it is less than a whole device: ``time-sliced among 4``."""
+    share_of_mib: int | None = None
+    """``mib`` is a share of a device with so much, and nobody says which of both a process sees."""
     count: int = 0
     """Devices that the pod gets."""
     nodes: tuple[str, ...] = ()

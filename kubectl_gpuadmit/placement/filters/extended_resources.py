@@ -9,7 +9,6 @@ from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.devices import allocator, extended
 from kubectl_gpuadmit.devices.inventory import published
 from kubectl_gpuadmit.devices.model import Claim
-from kubectl_gpuadmit.kube import pods
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.placement.filters import pod_claims, shortfall
 from kubectl_gpuadmit.placement.filters.pod_claims import FILTER
@@ -65,13 +64,11 @@ class ExtendedResources:
         the pod has no claims of its own (``alone``)."""
         if self._stale is not None and self._stale.spec.devices.requests is not None:
             return _refused(STALE, "placement/extended-stale", self._stale.name)
-        from_devices = {}
-        for name in self._asked():
-            advertised = info.allocatable.get(name)
-            if name in self._backed and not advertised:
-                from_devices[name] = self._backed[name]
-            elif advertised is None:
-                return _refused(CANNOT_FIT, "placement/extended-unserved", name)
+        from_devices = extended.from_devices(
+            extended.asked(self._pod), self._backed, info.allocatable
+        )
+        if isinstance(from_devices, str):
+            return _refused(CANNOT_FIT, "placement/extended-unserved", from_devices)
         if not from_devices and alone:
             return None
         key = tuple(sorted(from_devices))
@@ -82,13 +79,6 @@ class ExtendedResources:
                 extended.requests(self._pod, from_devices),
             )
         return self._of_resources[key]
-
-    def _asked(self) -> list[str]:
-        return sorted(
-            name
-            for name, amount in pods.requests(self._pod).items()
-            if amount > 0 and extended.may_be_backed(name)
-        )
 
 
 def _refused(text: str, code: str, subject: str) -> Shortfall:
