@@ -27,6 +27,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.kube.yaml_scalars import (
     LONG_TAG,
     Place,
@@ -287,12 +288,7 @@ def _path(stack: list[tuple[Any, Any, str | None, Any]], key: str) -> str:
             steps.append(str(len(box)))
         elif type(box) is dict:
             steps.append("<<" if step is _MERGE else str(step))
-    return "".join("/" + escape(step) for step in (*steps, key))
-
-
-def escape(step: str) -> str:
-    """A step of an RFC 6901 pointer."""
-    return step.replace("~", "~0").replace("/", "~1")
+    return "".join("/" + token(step) for step in (*steps, key))
 
 
 def places(raw: bytes) -> dict[str, Place]:
@@ -333,7 +329,7 @@ def places(raw: bytes) -> dict[str, Place]:
                 step = key_text(resolve(event.value), (0, 0))
             else:
                 step = event.value if kind is ev.ScalarEvent else f"*{event.anchor}"
-            pending = f"{stack[-1][0]}/{escape(step)}"
+            pending = f"{stack[-1][0]}/{token(step)}"
             found[pending] = _mark(event)
             continue
         else:
