@@ -47,8 +47,8 @@ own = os.path.join(here, "lib", version)
 if not os.path.isdir(own):
     sys.exit("error: this archive does not serve Python %s [python-version]" % version)
 sys.path[0:0] = [os.path.join(here, "lib", "common"), own]
-from kubectl_gpuadmit.cli.main import main
-sys.exit(main())
+from kubectl_gpuadmit.cli.main import program
+program()
 """
 LAUNCHER = """\
 #!/bin/sh

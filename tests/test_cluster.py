@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube.objects import KubeObject, Namespace, ObjectMeta, Pod
+from kubectl_gpuadmit.kube.objects import (
+    Container,
+    KubeObject,
+    Namespace,
+    ObjectMeta,
+    Pod,
+    ResourceRequirements,
+)
+from kubectl_gpuadmit.kube.quantity import QuantityError
 from kubectl_gpuadmit.placement.place import node_verdicts
 from tests.placement.build import GPU, cluster, node, pod
 
@@ -22,6 +31,9 @@ def state(of: Cluster) -> dict[str, Any]:
     """Everything that the index answers, as plain data."""
     return {
         "nodes": {n: (names(i.pods), i.used, i.allocatable, i.taints) for n, i in of.nodes.items()},
+        "avoiding": {n: sorted(names(i.avoiding)) for n, i in of.nodes.items() if i.avoiding},
+        "failed": sorted(names(of.failed_pods())),
+        "advertised": sorted(of.advertised()),
         "objects": {k: [(o.namespace, o.name) for o in of.every(k)] for k in of.kinds()},
         "namespaces": {ns: names(of.pods_in(ns)) for ns in ("default", "a", "b")},
         "nominated": {n: names(pods) for n, pods in of.nominated.items() if pods},
@@ -34,8 +46,15 @@ def waiting(name: str, *, nominated: str = "", namespace: str = "default") -> Po
     return pod(name, 1, namespace=namespace, status=status)
 
 
-def ended(name: str, on: str) -> Pod:
-    return pod(name, 1, on=on, status={"phase": "Succeeded"})
+def ended(name: str, on: str, *, phase: str = "Succeeded") -> Pod:
+    return pod(name, 1, on=on, status={"phase": phase})
+
+
+def alone(name: str, on: str) -> Pod:
+    """A pod that lets no other of its app onto its node."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return pod(name, 1, on=on, affinity=anti)
 
 
 OBJECTS = (
@@ -46,13 +65,21 @@ OBJECTS = (
     pod("lost", 1, on="gone"),
     ended("done", "n0"),
     waiting("w", nominated="n1"),
+    ended("crashed", "n0", phase="Failed"),
+    alone("z", "n1"),
 )
 
 
 def test_the_index_holds_live_pods_by_node_and_all_pods_by_namespace() -> None:
     amounts = {"cpu": 64_000, "memory": 256 << 30, "pods": 110, GPU: 8}
     assert state(Cluster.of(OBJECTS, ["Event"])) == {
-        "nodes": {"n0": (["x", "y"], {GPU: 3}, amounts, ()), "n1": ([], {}, amounts, ())},
+        "nodes": {
+            "n0": (["x", "y"], {GPU: 3}, amounts, ()),
+            "n1": (["z"], {GPU: 1}, amounts, ()),
+        },
+        "avoiding": {"n1": ["z"]},
+        "failed": ["crashed"],
+        "advertised": ["cpu", "memory", GPU, "pods"],
         "objects": {
             "Node": [("", "n1"), ("", "n0")],
             "Pod": [
@@ -61,9 +88,11 @@ def test_the_index_holds_live_pods_by_node_and_all_pods_by_namespace() -> None:
                 ("default", "lost"),
                 ("default", "done"),
                 ("default", "w"),
+                ("default", "crashed"),
+                ("default", "z"),
             ],
         },
-        "namespaces": {"default": ["x", "lost", "done", "w"], "a": ["y"], "b": []},
+        "namespaces": {"default": ["x", "lost", "done", "w", "crashed", "z"], "a": ["y"], "b": []},
         "nominated": {"n1": ["w"]},
         "known": ["Node", "Pod", "Event"],
     }
@@ -93,12 +122,12 @@ def test_applying_a_pod_again_moves_it_and_never_counts_it_twice() -> None:
     given_.apply(pod("x", 5, on="n1"))
     assert {n: (names(i.pods), i.used) for n, i in given_.nodes.items()} == {
         "n0": (["y"], {GPU: 1}),
-        "n1": (["x"], {GPU: 5}),
+        "n1": (["z", "x"], {GPU: 6}),
     }
     given_.apply(ended("x", "n1"))
-    assert (given_.nodes["n1"].pods, names(given_.pods_in("default"))) == (
-        (),
-        ["lost", "done", "w", "x"],
+    assert (names(given_.nodes["n1"].pods), names(given_.pods_in("default"))) == (
+        ["z"],
+        ["lost", "done", "w", "crashed", "z", "x"],
     )
 
 
@@ -108,7 +137,7 @@ def test_a_pod_that_waits_for_its_victims_leaves_the_nominated_when_it_goes_or_i
     assert names(given_.nominated["n1"]) == ["w", "v"]
     given_.remove("Pod", "default", "w")
     given_.apply(pod("v", 1, on="n1"))
-    assert (names(given_.nominated["n1"]), names(given_.nodes["n1"].pods)) == ([], ["v"])
+    assert (names(given_.nominated["n1"]), names(given_.nodes["n1"].pods)) == ([], ["z", "v"])
 
 
 def test_a_node_that_comes_later_finds_the_pods_that_name_it() -> None:
@@ -121,6 +150,17 @@ def test_a_node_that_comes_later_finds_the_pods_that_name_it() -> None:
     given_.remove("Node", "", "n0")
     given_.apply(node("n0", 4))
     assert (names(given_.nodes["n0"].pods), given_.nodes["n0"].free(GPU)) == (["x", "y"], 1)
+
+
+def test_a_quantity_that_cannot_be_read_is_told_to_who_asks_for_its_node_alone() -> None:
+    odd = msgspec.convert({"requests": {"cpu": "much"}}, ResourceRequirements)
+    sound = pod("odd", 1, on="n0")
+    container = Container(name="c", resources=odd)
+    spec = msgspec.structs.replace(sound.spec, containers=(container,))
+    given_ = Cluster.of([node("n0"), node("n1"), msgspec.structs.replace(sound, spec=spec)])
+    assert given_.nodes["n1"].used == {}
+    with pytest.raises(QuantityError, match="'much' is not a quantity"):
+        _ = given_.nodes["n0"].used
 
 
 def test_what_is_unknown_is_ignored_when_it_is_removed() -> None:
@@ -179,6 +219,7 @@ STEPS = st.lists(
             st.sampled_from("abc"),
             st.sampled_from(("", "n0", "n1", "n9")),
             st.sampled_from(("default", "a")),
+            st.sampled_from(("runs", "failed", "avoids")),
         ),
         st.tuples(st.just("node"), st.sampled_from(("n0", "n1", "n9")), st.integers(0, 4)),
         st.tuples(st.just("no pod"), st.sampled_from("abc"), st.sampled_from(("default", "a"))),
@@ -199,8 +240,11 @@ def test_an_index_that_was_changed_is_one_that_was_built(steps: list[tuple[Any, 
     }
     for step in steps:
         match step:
-            case ("pod", name, on, namespace):
-                obj: KubeObject = pod(name, 1, on=on, namespace=namespace)
+            case ("pod", name, on, namespace, how):
+                made = {"runs": pod(name, 1, on=on), "avoids": alone(name, on)}
+                made["failed"] = ended(name, on, phase="Failed")
+                meta = msgspec.structs.replace(made[how].metadata, namespace=namespace)
+                obj: KubeObject = msgspec.structs.replace(made[how], metadata=meta)
                 left.pop(("Pod", namespace, name), None)
                 left[("Pod", namespace, name)] = obj
                 grown.apply(obj)
@@ -227,4 +271,5 @@ def unordered(data: dict[str, Any]) -> Any:
     nodes = {n: (sorted(pods), *rest) for n, (pods, *rest) in plain["nodes"].items()}
     objects = {k: sorted(v) for k, v in plain["objects"].items() if v}
     spaces = {ns: sorted(pods) for ns, pods in plain["namespaces"].items()}
-    return {"nodes": nodes, "order": list(nodes), "objects": objects, "namespaces": spaces}
+    rest = {key: plain[key] for key in ("avoiding", "failed", "advertised")}
+    return {"nodes": nodes, "order": list(nodes), "objects": objects, "namespaces": spaces, **rest}

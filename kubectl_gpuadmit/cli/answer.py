@@ -86,6 +86,7 @@ def evaluated(question: Question) -> Answer:
     """Reads every input and asks the engine."""
     from kubectl_gpuadmit.adapters.files import read_inputs
     from kubectl_gpuadmit.adapters.snapshot import load_snapshot
+    from kubectl_gpuadmit.cli.ending import hold
     from kubectl_gpuadmit.cli.models import with_load, with_registry
     from kubectl_gpuadmit.engine import evaluate
     from kubectl_gpuadmit.errors import BadManifest
@@ -102,7 +103,7 @@ def evaluated(question: Question) -> Answer:
             for document in read_documents(raw, name)
         ]
         progress.step(f"reading the snapshot {question.snapshot}")
-        snapshot = load_snapshot(question.snapshot)
+        snapshot = hold(load_snapshot(question.snapshot))
         policy = with_registry(policy, documents, snapshot.cluster, namespace=question.namespace)
         progress.step(f"judging {plural(len(documents), 'document')}")
         version: dict[str, Any] = {"kubernetes": question.kubernetes} if question.kubernetes else {}
@@ -115,6 +116,7 @@ def evaluated(question: Question) -> Answer:
             source=_source(snapshot, question.now),
             namespace=question.namespace,
             with_remedies=question.remedies,
+            requester=question.requester,
             **version,
         )
         report = structs.replace(report, policy=question.policy)
@@ -133,6 +135,7 @@ def evaluated(question: Question) -> Answer:
                     source=report.source,
                     namespace=question.namespace,
                     remedies=question.remedies,
+                    requester=question.requester,
                     **version,
                 ),
                 report,

@@ -86,7 +86,9 @@ def snapshot(
         taken = cluster_of(source, now=now, context=context, kubeconfig=kubeconfig)
         data, annotations = _policy(policy)
         progress.step("trimming")
-        items = trim.items(taken.cluster, namespace=namespace, annotations=annotations)
+        items = trim.items(
+            taken.cluster, namespace=namespace, annotations=annotations, parameters=not redact
+        )
         kinds = trim.known_kinds(taken.cluster)
         if redact:
             from kubectl_gpuadmit.snapshots.redact import Keep, Redactor
@@ -101,12 +103,24 @@ def snapshot(
         write_whole(path, raw, replace=force)
     if taken.assumed:
         say(f"warning: {taken.assumed}")
+    if redact and (policies := _policies(items)):
+        say(
+            f"note: --redact leaves expressions and parameters out: what"
+            f" {plural(policies, 'admission policy', 'admission policies')} say"
+            f"{'s' if policies == 1 else ''} is unknown in it"
+        )
     objects, size = (
         plural(len(items), "object"),
         path.stat().st_size if path.is_file() else len(raw),
     )
     say(f"{file}: {objects} of {plural(len(kinds), 'kind')}, {size:,} bytes")
     return EXIT_CLEAR
+
+
+def _policies(items: list[dict[str, Any]]) -> int:
+    from kubectl_gpuadmit.admission.native import KINDS
+
+    return sum(item["kind"] in KINDS for item in items)
 
 
 def _policy(path: str) -> tuple[Any, tuple[str, ...]]:

@@ -6,6 +6,7 @@ import datetime as dt
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.cli.ending import hold
 from kubectl_gpuadmit.cli.question import instant
 from kubectl_gpuadmit.cluster import Cluster
 
@@ -27,7 +28,7 @@ def cluster_of(path: str, *, now: str, context: str = "", kubeconfig: str = "") 
         return _live(now, context=context, kubeconfig=kubeconfig)
     from kubectl_gpuadmit.adapters.snapshot import load_snapshot
 
-    read = load_snapshot(path)
+    read = hold(load_snapshot(path))
     as_of = instant(now) if now else read.as_of
     if as_of is not None:
         return Taken(read.cluster, as_of, path)
@@ -50,7 +51,7 @@ def _live(now: str, *, context: str, kubeconfig: str) -> Taken:
     connection = connect(Access(kubeconfig=kubeconfig, context=context))
     server_version(connection)
     as_of = instant(now) if now else dt.datetime.now(dt.UTC).replace(microsecond=0)
-    facts = read_cluster(connection, EVERYTHING, homes=[connection.namespace])
+    facts = read_cluster(connection, EVERYTHING, homes=[connection.namespace], everywhere=True)
     refused = "; ".join(one.why for one in facts.absences)
     return Taken(
         facts.cluster,

@@ -53,7 +53,7 @@ def requests(pod: Pod) -> dict[str, int]:
         resources = containers[0].resources
         wanted = (resources.requests if resources is not None else None) or _NOTHING
         ceiling = resources.limits if resources is not None else None
-        if ceiling is not None and ceiling != wanted and not ceiling.keys() <= wanted.keys():
+        if ceiling is not None and not ceiling.keys() <= wanted.keys():
             return _requests(pod)
         if spec.nodeName:
             if status.resources is not None:
@@ -79,7 +79,7 @@ def requests(pod: Pod) -> dict[str, int]:
                     )
                 ):
                     return _requests(pod)
-        key = tuple(wanted.items())
+        key = (*wanted, *wanted.values())
     else:
         if spec.nodeName and (
             status.resources is not None
@@ -159,7 +159,7 @@ def amounts(resources: Resources | None) -> dict[str, int]:
     """A resource list in the scheduler's unit, memoised by value (nodes of a pool share one)."""
     if not resources:
         return _EMPTY
-    key = tuple(resources.items())
+    key = (*resources, *resources.values())
     found = _amounts.get(key)
     if found is None:
         if len(_amounts) >= _SIMPLE_LIMIT:
@@ -248,18 +248,18 @@ def _over_containers(pod: Pod, side: _Side, source: str) -> _Nanos:
     infeasible = source != "spec" and resize_is_infeasible(pod)
     total: _Nanos = {}
     for container in pod.spec.containers or ():
-        _add(total, _of_container(pod, container, side, source, infeasible=infeasible))
+        add(total, _of_container(pod, container, side, source, infeasible=infeasible))
     sidecars: _Nanos = {}
     largest_step: _Nanos = {}
     for container in pod.spec.initContainers or ():
         own = _of_container(pod, container, side, source, infeasible=infeasible)
         if is_sidecar(container):
-            _add(total, own)
-            _add(sidecars, own)
+            add(total, own)
+            add(sidecars, own)
             step = sidecars
         else:
             step = dict(own)
-            _add(step, sidecars)
+            add(step, sidecars)
         largest_step = _largest(largest_step, step)
     return _largest(total, largest_step)
 
@@ -322,7 +322,8 @@ def _units(nanos: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _add(total: _Nanos, more: _Nanos) -> None:
+def add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    """Adds ``more`` to ``total``, which it changes."""
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
 

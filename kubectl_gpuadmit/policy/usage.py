@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec.json import encode
@@ -52,13 +53,18 @@ class Sample(NamedTuple):
 
 def devices(amounts: dict[str, int], patterns: Sequence[str]) -> int:
     """Devices among these amounts: shares of memory or cores beside a count are not counted."""
-    total = 0
-    for name, amount in amounts.items():
-        if gpus.is_gpu(name, patterns):
-            meaning = gpus.means(name)
-            if meaning is None or meaning.counts_devices:
-                total += amount
-    return total
+    return sum([amounts[name] for name in _counted(tuple(amounts), tuple(patterns))])
+
+
+@lru_cache(maxsize=1 << 12)
+def _counted(names: tuple[str, ...], patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Which of these resources count devices: nodes of a pool name the same ones."""
+    return tuple(
+        name
+        for name in names
+        if gpus.is_gpu(name, patterns)
+        and ((meaning := gpus.means(name)) is None or meaning.counts_devices)
+    )
 
 
 def asked(pod: Pod, patterns: Sequence[str]) -> int:

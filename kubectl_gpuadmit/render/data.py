@@ -88,6 +88,7 @@ def _workload(verdict: Verdict) -> dict[str, Any]:
         "location": verdict.location,
         "pods": verdict.pods,
         "gpus": dict(sorted(verdict.gpus.items())),
+        "devices": dict(sorted(verdict.devices.items())),
         "groups": [
             {"role": g.role, "pods": g.pods, "gpus": dict(sorted(g.gpus.items()))}
             for g in verdict.groups

@@ -51,11 +51,10 @@ def dead(key: str) -> bool:
 
 
 def advertised(cluster: Cluster) -> frozenset[str]:
-    """Extended resources that some node advertises. Nodes are gone through once."""
+    """Extended resources that some node advertises."""
     found = cluster.static_memo.get("extended resources")
     if not isinstance(found, frozenset):
-        names = {name for node in cluster.nodes.values() for name in node.allocatable}
-        found = frozenset(filter(is_extended, names))
+        found = frozenset(filter(is_extended, cluster.advertised()))
         cluster.static_memo["extended resources"] = found
     return found
 

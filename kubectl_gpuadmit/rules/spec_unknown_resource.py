@@ -37,7 +37,7 @@ def spec_unknown_resource(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     """
     if not cluster.nodes:
         return
-    advertised = _advertised(cluster)
+    advertised = cluster.advertised()
     for name, amount in sorted(podlib.requests(ask.pod).items()):
         if not amount or not is_extended(name) or name in advertised:
             continue
@@ -54,14 +54,6 @@ def spec_unknown_resource(ask: Ask, cluster: Cluster) -> Iterator[Found]:
             field=where,
             suggest=(Remedy(f"{near} instead of {name}", patch=patch, cost=0),) if patch else (),
         )
-
-
-def _advertised(cluster: Cluster) -> frozenset[str]:
-    found = cluster.static_memo.get("advertised by some node")
-    if not isinstance(found, frozenset):
-        found = frozenset(name for node in cluster.nodes.values() for name in node.allocatable)
-        cluster.static_memo["advertised by some node"] = found
-    return found
 
 
 def _by_claims(cluster: Cluster) -> frozenset[str]:

@@ -17,6 +17,7 @@ from kubectl_gpuadmit.kube import gpus as gpulib
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import ConfigMap, Pod
 from kubectl_gpuadmit.kube.pointers import resolve
+from kubectl_gpuadmit.kube.policy_parameters import KEPT
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.sizing import devices as devicelib
 from kubectl_gpuadmit.sizing import objects
@@ -160,7 +161,7 @@ def of_group(workload: Workload, group: PodGroup, cluster: Cluster, models: Mode
     def config(name: str) -> Mapping[str, str] | str:
         found = cluster.get("ConfigMap", namespace, name)
         if isinstance(found, ConfigMap):
-            if found.data is None:  # a snapshot keeps none
+            if found.data is None or KEPT in found.annotations:  # a snapshot keeps no more
                 return f"ConfigMap {namespace}/{name}: its data are not in the source"
             return found.data
         return f"ConfigMap {namespace}/{name}: not in the source"
