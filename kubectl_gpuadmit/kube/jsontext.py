@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubectl_gpuadmit.kube.pointers import token
-from kubectl_gpuadmit.kube.yaml11 import MAX_DEPTH, Note
+from kubectl_gpuadmit.kube.yaml11 import Note
+from kubectl_gpuadmit.kube.yaml_faults import MAX_DEPTH
 from kubectl_gpuadmit.kube.yaml_scalars import Place
 
 _SPACE = re.compile(r"[ \t\n\r]*")
