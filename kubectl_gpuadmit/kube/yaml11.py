@@ -157,35 +157,13 @@ def _load(parser: Any) -> Loaded | None:
         kind = type(event)
         count += 1
         if kind is ev.ScalarEvent:
-            text = event.value
             if type(box) is dict and key is _MISSING and event.anchor is None:
-                if event.implicit[0]:
-                    if text == "<<":
-                        key = _MERGE
-                        continue
-                    known = keys.get(text)
-                    if known is None:
-                        known = keys[text] = key_text(resolve(text), _mark(event))
-                    key = known
-                elif event.tag is None:
-                    key = text
-                elif event.tag == LONG_TAG + "merge" and text == "<<":
-                    key = _MERGE
-                    continue
-                else:
-                    key = key_text(tagged(event.tag, text, _mark(event)), _mark(event))
+                key = _key(event, keys)
                 if key in box and key not in merged.get(id(box), ()):
                     path = _path(stack, key)
                     notes.append(Note("duplicate-key", path, _mark(event), key))
                 continue
-            if event.implicit[0]:
-                value = values.get(text, _MISSING)
-                if value is _MISSING:
-                    value = values[text] = in_json(resolve(text), _mark(event))
-            elif event.tag is None:
-                value = text
-            else:
-                value = in_json(tagged(event.tag, text, _mark(event)), _mark(event))
+            value = _scalar(event, values)
             if event.anchor is not None:
                 anchors[event.anchor] = value
         elif kind is ev.MappingStartEvent or kind is ev.SequenceStartEvent:
@@ -240,6 +218,36 @@ def _load(parser: Any) -> Loaded | None:
             break
 
     return Loaded(value, root_at, tuple(items), (*notes, *_rest(parser)))
+
+
+def _key(event: Any, known: dict[str, str]) -> Any:
+    """The text of a key, or ``_MERGE``; ``known``: plain keys that were read before."""
+    text = event.value
+    if event.implicit[0]:
+        if text == "<<":
+            return _MERGE
+        key = known.get(text)
+        if key is None:
+            key = known[text] = key_text(resolve(text), _mark(event))
+        return key
+    if event.tag is None:
+        return text
+    if event.tag == LONG_TAG + "merge" and text == "<<":
+        return _MERGE
+    return key_text(tagged(event.tag, text, _mark(event)), _mark(event))
+
+
+def _scalar(event: Any, known: dict[str, Any]) -> Any:
+    """The value of a scalar; ``known``: plain ones that were read before."""
+    text = event.value
+    if event.implicit[0]:
+        value = known.get(text, _MISSING)
+        if value is _MISSING:
+            value = known[text] = in_json(resolve(text), _mark(event))
+        return value
+    if event.tag is None:
+        return text
+    return in_json(tagged(event.tag, text, _mark(event)), _mark(event))
 
 
 def _rest(parser: Any) -> tuple[Note, ...]:
