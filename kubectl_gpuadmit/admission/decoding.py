@@ -21,9 +21,9 @@ from msgspec import structs
 
 from kubectl_gpuadmit.admission.refusal import said
 from kubectl_gpuadmit.kube import fields, versions
+from kubectl_gpuadmit.kube.pointers import dotted, resolve
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.kube.workloads.placeholders import unresolved
-from kubectl_gpuadmit.kube.workloads.pointers import dotted, resolve
 from kubectl_gpuadmit.verdict import Evidence, Finding
 
 UNKNOWN_FIELD = "invalid/unknown-field"

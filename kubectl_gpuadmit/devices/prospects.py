@@ -99,7 +99,7 @@ class Prospects:
         amounts = [one.resources for one in _containers(pod)]
         known: Any = cluster.remembered("prospects", extended.KINDS, dict)
         key = encode(
-            (kubernetes, sorted(cluster.gates.items()), namespace, pod.spec.resourceClaims, amounts)
+            (kubernetes, cluster.gates.switched, namespace, pod.spec.resourceClaims, amounts)
         )
         found: Prospects | None = known.get(key)
         if found is None:

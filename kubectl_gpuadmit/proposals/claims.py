@@ -19,6 +19,7 @@ from kubectl_gpuadmit.devices.inventory import Inventory
 from kubectl_gpuadmit.devices.pod_claims import PodClaim, of_pod
 from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.dra import DeviceRequest, ResourceClaim, ResourceClaimTemplate
+from kubectl_gpuadmit.kube.pointers import resolve
 from kubectl_gpuadmit.kube.quantity import QuantityError, parse
 from kubectl_gpuadmit.placement import devices
 from kubectl_gpuadmit.placement.cycle import Cycle
@@ -130,7 +131,7 @@ def _other_selector(
 ) -> Iterator[Proposal]:
     path = f"{at}/selectors/{lack.selector}/cel/expression"
     obj = case.before.cluster.get(entry.kind, home, entry.object)
-    text = _at(_plain(obj), path)
+    text = resolve(_plain(obj), path)
     if not isinstance(text, str):
         return
     for what, value in lack.values:
@@ -206,7 +207,9 @@ def changed(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> Callable[[State]
             return state
         plain = _plain(obj)
         made = [
-            {**op, "op": "add"} if op["op"] == "replace" and _at(plain, op["path"]) is None else op
+            {**op, "op": "add"}
+            if op["op"] == "replace" and resolve(plain, op["path"]) is None
+            else op
             for op in ops
         ]
         plain = jsonpatch.apply_patch(plain, made)
@@ -219,14 +222,3 @@ def changed(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> Callable[[State]
 def _plain(obj: Any) -> Any:
     """As JSON has it: lists, no tuples."""
     return msgspec.json.decode(encode(obj))
-
-
-def _at(data: Any, path: str) -> Any:
-    for step in path.split("/")[1:]:
-        if isinstance(data, list | tuple):
-            data = data[int(step)] if int(step) < len(data) else None
-        elif isinstance(data, dict):
-            data = data.get(step)
-        else:
-            return None
-    return data

@@ -13,8 +13,8 @@ from msgspec import structs
 
 from kubectl_gpuadmit.kube.gpu_memory import product_mib
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.pointers import resolve, token
 from kubectl_gpuadmit.kube.workloads import PodGroup
-from kubectl_gpuadmit.kube.workloads.pointers import resolve, token
 from kubectl_gpuadmit.proposals import Case, Proposal
 from kubectl_gpuadmit.proposals.pools import missing_tolerations
 

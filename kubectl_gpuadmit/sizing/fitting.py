@@ -17,6 +17,7 @@ from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import gpus as gpulib
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import ConfigMap, Pod
+from kubectl_gpuadmit.kube.pointers import resolve
 from kubectl_gpuadmit.kube.policy_parameters import KEPT
 from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
@@ -259,7 +260,7 @@ def _engine(
     others: tuple[Devices, ...] = ()
     backs = next(iter(cluster.every("DeviceClass")), None) is not None
     if not isinstance(kinds, str) and (pod.spec.resourceClaims or backs):
-        container = _at(group.template, one.pointer)
+        container = resolve(group.template, one.pointer)
         claimed, others = _by_dra(
             cluster,
             pod,
@@ -419,7 +420,7 @@ def _by_figure(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
 def _resource(group: PodGroup, pod: Pod, one: Recognised) -> tuple[str, int]:
     """The GPU resource of the engine's container, and how many of it; the pod's own where the
     container names none (annotations)."""
-    container = _at(group.template, one.pointer)
+    container = resolve(group.template, one.pointer)
     resources = container.get("resources") if isinstance(container, dict) else None
     asked: dict[str, int] = {}
     for part in ("requests", "limits"):
@@ -441,18 +442,6 @@ def _resource(group: PodGroup, pod: Pod, one: Recognised) -> tuple[str, int]:
         if not asked and gpulib.ANNOTATED_FRACTION in gpulib.pod_gpus(pod):
             asked = {"nvidia.com/gpu": gpulib.pod_gpus(pod)[gpulib.ANNOTATED_FRACTION]}
     return next(iter(sorted(asked.items())), ("", 0))
-
-
-def _at(template: Mapping[str, Any], pointer: str) -> Any:
-    found: Any = template
-    for step in pointer.split("/")[1:]:
-        if isinstance(found, dict):
-            found = found.get(step)
-        elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
-            found = found[int(step)]
-        else:
-            return None
-    return found
 
 
 def _pods_of_a_replica(workload: Workload, one: Recognised) -> int:

@@ -24,8 +24,8 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.kube.fields.scalars import MISFIT, complaint, quoted
 from kubectl_gpuadmit.kube.fields.table import Type, table
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.kube.versions import LATEST
-from kubectl_gpuadmit.kube.workloads.pointers import token
 
 _MOST = 100
 """Unknown fields that the decoder keeps."""

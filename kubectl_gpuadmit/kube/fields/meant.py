@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.kube.fields.decoding import Problem, fits, problems_of
 from kubectl_gpuadmit.kube.fields.table import Table, Type
-from kubectl_gpuadmit.kube.workloads.pointers import resolve, steps, token
+from kubectl_gpuadmit.kube.pointers import resolve, steps, token
 
 Op = dict[str, Any]
 _DEEPEST = 3
