@@ -26,6 +26,7 @@ from kubectl_gpuadmit.devices.inventory import Inventory, Published, published
 from kubectl_gpuadmit.devices.model import Allocation, Allotted, Claim, Device, DeviceId, PoolId
 from kubectl_gpuadmit.kube import dra, pods, selectors, times
 from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod
+from kubectl_gpuadmit.placement.amounts import amount as spelt
 from kubectl_gpuadmit.placement.filters import pod_claims, shortfall
 from kubectl_gpuadmit.placement.filters.pod_claims import FILTER, PodClaims
 from kubectl_gpuadmit.placement.filters.resources_fit import Asked
@@ -57,6 +58,11 @@ REASONS = {
     "placement/extended-unserved": (
         "An extended resource is neither advertised by the node nor mapped to devices there. "
         "Check the DeviceClass's extendedResourceName and the device plugin."
+    ),
+    "placement/devices-draw": (
+        "The claims' devices stand for cpu, memory or the like of their node, and with what the "
+        "containers request that is more than the node has left. Ask for fewer devices or request "
+        "less."
     ),
     "placement/claim-not-shared": (
         "The claim's devices stand for cpu, memory or the like of their node, and another pod uses "
@@ -335,12 +341,13 @@ class DynamicResources:
             shortfall(
                 FILTER,
                 f"Insufficient {name}",
-                "placement/insufficient",
+                "placement/devices-draw",
                 amount,
                 used,
                 there,
                 permanent=never,
-                subject=name,
+                subject=f"{name}: containers and devices ask for {spelt(name, amount)},"
+                f" {spelt(name, used)} of {spelt(name, there)} used",
             )
             for name, amount, used, there in found
         )
