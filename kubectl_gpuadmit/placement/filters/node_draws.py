@@ -16,11 +16,17 @@ from kubectl_gpuadmit.devices.inventory import Published
 from kubectl_gpuadmit.devices.model import Allocation, Allotted, Claim, Device, DeviceId
 from kubectl_gpuadmit.kube import pods
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.placement.amounts import amount as spelt
 from kubectl_gpuadmit.placement.filters import allocated_claims, shortfall
 from kubectl_gpuadmit.placement.filters.pod_claims import FILTER
 from kubectl_gpuadmit.verdict import Shortfall
 
 REASONS = {
+    "placement/devices-draw": (
+        "The claims' devices stand for cpu, memory or the like of their node, and with what the "
+        "containers request that is more than the node has left. Ask for fewer devices or request "
+        "less."
+    ),
     "placement/claim-not-shared": (
         "The claim's devices stand for cpu, memory or the like of their node, and another pod uses "
         "it: such a claim is not shared. Give the pod a claim of its own."
@@ -86,12 +92,13 @@ class NodeDraws:
             shortfall(
                 FILTER,
                 f"Insufficient {name}",
-                "placement/insufficient",
+                "placement/devices-draw",
                 amount,
                 used,
                 there,
                 permanent=never,
-                subject=name,
+                subject=f"{name}: containers and devices ask for {spelt(name, amount)},"
+                f" {spelt(name, used)} of {spelt(name, there)} used",
             )
             for name, amount, used, there in found
         )
