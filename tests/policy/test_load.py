@@ -9,6 +9,7 @@ import pytest
 from kubectl_gpuadmit import rules
 from kubectl_gpuadmit.devices.maturity import Entry, Ledger, Versions
 from kubectl_gpuadmit.errors import BadPolicy
+from kubectl_gpuadmit.kube.gates import Gates
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
 from kubectl_gpuadmit.kube.workloads import DeclaredKind
 from kubectl_gpuadmit.policy import (
@@ -154,6 +155,7 @@ def test_the_documented_policy_is_read_in_every_part() -> None:
         gpu_patterns=("nvidia.com/gpu", "nvidia.com/mig-*"),
         ttl_annotations=("gpu-admit.io/ttl",),
         admission_plugins=frozenset({"ExtendedResourceToleration"}),
+        feature_gates=Gates.of({"DRAListTypeAttributes": True, "DRADerivedAttributes": True}),
     )
 
 
