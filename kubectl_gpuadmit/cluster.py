@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
+from kubectl_gpuadmit.kube import gates
 from kubectl_gpuadmit.kube import pods as podlib
 from kubectl_gpuadmit.kube.objects import (
     Generic,
@@ -179,6 +180,8 @@ class Cluster:
         self._failed: tuple[Pod, ...] = ()
         self.nominated: dict[str, tuple[Pod, ...]] = {}
         """Node name -> pods that preempted others there and wait for the place to become free."""
+        self.gates = gates.DEFAULT
+        """Feature gates that are switched here; objects do not tell them, a policy does."""
         self.static_memo: dict[Any, Any] = {}
         """For placement: results that depend on Node objects alone. Shared by forks; emptied when a
         Node is added, changed or removed."""
@@ -253,6 +256,7 @@ class Cluster:
         twin._pods_by_namespace = self._pods_by_namespace
         twin._failed = self._failed
         twin.nominated = self.nominated
+        twin.gates = self.gates
         twin.static_memo = self.static_memo
         twin.pod_memo = self.pod_memo
         twin._origin = self._origin

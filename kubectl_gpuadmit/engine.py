@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit import claim_alone, remedies, rules
-from kubectl_gpuadmit.admission import limit_range
+from kubectl_gpuadmit import claim_alone, remedies, rules, templates
+from kubectl_gpuadmit.admission import limit_range, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
@@ -88,6 +88,9 @@ CORE = frozenset({"ConfigMap", "LimitRange", "Namespace", "Node", "PersistentVol
 """Of these the ones of group ''; others use the same kinds for other things (Knative's Service)."""
 
 
+NODE_ALLOCATABLE = "DRANodeAllocatableResources"
+
+
 class _Item(Struct):
     """One workload of the run with the document that it came from."""
 
@@ -114,10 +117,11 @@ def evaluate(
     A document that cannot be read is reported as ``Skipped(treated="unreadable")`` and stops nobody
     else.
     """
-    state = State(cluster.fork(), Ledger.of(cluster))
+    state = _begun(cluster, policy, kubernetes)
     terms = _terms(policy, now, kubernetes, requester)
     brought: list[tuple[Document, KubeObject]] = []
-    items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
+    told: dict[Ref, _Said] = {}
+    items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought, told)
     refused = {(v.ref.kind, v.ref.namespace, v.ref.name): v.location for v in verdicts}
     lone = claim_alone.of_run(brought, (item.workload for item in items), state)
     budget = remedies.Budget.for_cluster(cluster)
@@ -129,7 +133,8 @@ def evaluate(
             case = Case(item.document, item.workload, verdict, state, terms)
             found = remedies.search(case, namespace, budget)
             verdict = structs.replace(verdict, remedies=found)
-        verdicts.append(_naming_refused(verdict, refused))
+        verdict = _naming_refused(verdict, refused)
+        verdicts.append(_with_what_was_said(verdict, told, verdict.ref))
         state = after
     for one in lone:
         verdict = claim_alone.judged(one, state, terms)
@@ -137,7 +142,7 @@ def evaluate(
             unsearched += budget.left <= 0
             case = Case(one.document, one.workload, verdict, state, terms)
             verdict = structs.replace(verdict, remedies=remedies.search(case, namespace, budget))
-        verdicts.append(claim_alone.about(one, verdict))
+        verdicts.append(_with_what_was_said(claim_alone.about(one, verdict), told, one.ref))
     asked = _asked(items, policy)
     return Report(
         as_of=now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -170,11 +175,23 @@ def judged_alone(
     kubernetes: str = "1.37",
 ) -> Verdict:
     """One workload that is already understood, on the cluster ``without`` some of its pods."""
-    state = State(cluster.fork(), Ledger.of(cluster))
+    state = _begun(cluster, policy, kubernetes)
     for pod in without:
         state.cluster.remove("Pod", pod.namespace, pod.name)
         state.ledger.release(pod)
     return judge(workload, state, _terms(policy, now, kubernetes))[0]
+
+
+def _begun(cluster: Cluster, policy: Policy, kubernetes: str) -> State:
+    """The cluster before the first workload, with the feature gates that the policy says it has."""
+    fork = cluster.fork()
+    fork.gates = policy.feature_gates
+    if fork.gates and fork.gates.get(NODE_ALLOCATABLE) is not False:
+        from kubectl_gpuadmit.devices import allocator, node_allocatable
+
+        if allocator.of(kubernetes, fork.gates).node_allocatable:
+            node_allocatable.counted(fork)
+    return State(fork, Ledger.of(cluster))
 
 
 def _terms(
@@ -208,10 +225,12 @@ def _sort_out(
     terms: Terms,
     namespace: str,
     brought: list[tuple[Document, KubeObject]],
+    told: dict[Ref, _Said],
 ) -> tuple[list[_Item], list[Verdict], list[Skipped]]:
     """Workloads in order, refusals of what the run brings along, and what became of all else.
 
-    What is applied, is applied to ``state`` and added to ``brought``.
+    What is applied, is applied to ``state`` and added to ``brought``, and what policies said of it
+    to ``told``.
     """
     items: list[_Item] = []
     refused: list[Verdict] = []
@@ -227,12 +246,25 @@ def _sort_out(
                 skipped.append(unreadable(problem))
                 continue
             ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
-            findings, unknowns = apply(obj, state, kubernetes=terms.kubernetes)
+            obj, said = _by_policies(document, obj, ref, namespace, state, terms)
+            denied = tuple(one for one in said.findings if one.level == "deny")
+            findings, unknowns = denied, said.unknowns
+            if not denied:
+                findings, unknowns = apply(obj, state, kubernetes=terms.kubernetes)
             if findings:
                 refused.append(_refusal(ref, document.location, findings, unknowns))
             else:
-                skipped.append(Skipped(ref=ref, location=document.location, treated="applied"))
+                skipped.append(
+                    Skipped(
+                        ref=ref,
+                        location=document.location,
+                        treated="applied",
+                        detail=said.changed,
+                    )
+                )
                 brought.append((document, obj))
+                if said.findings or said.unknowns:
+                    told[ref] = said
         else:
             pending.append(document)
     for document in pending:
@@ -251,6 +283,60 @@ def _sort_out(
         else:
             items.append(_Item(document, made))
     return items, refused, skipped
+
+
+class _Said(Struct, frozen=True):
+    """What policies of the cluster said of an object that the run brings along."""
+
+    findings: tuple[Finding, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
+    changed: str = ""
+    """Which policies changed it."""
+
+
+def _by_policies(
+    document: Document, obj: KubeObject, ref: Ref, namespace: str, state: State, terms: Terms
+) -> tuple[KubeObject, _Said]:
+    """The object as MutatingAdmissionPolicies leave it, and what policies say of it."""
+    if not native.present(state.cluster):
+        return obj, _Said()
+    from kubectl_gpuadmit.admission.native import told
+    from kubectl_gpuadmit.admission.native.who import Makers
+
+    makers = Makers.of_object(terms.requester)
+    said = told.brought_policies(
+        document.data, ref, makers, state.cluster, kubernetes=terms.kubernetes
+    )
+    if not said.mutations:
+        return obj, _Said(tuple(said.findings), tuple(said.unknowns))
+    by = " and ".join(dict.fromkeys(one.summary for one in said.mutations))
+    data = document.data
+    for mutation in said.mutations:
+        data = templates.changed(data, mutation.ops)
+    try:
+        after = _at_home(decode_object(structs.replace(document, data=data)), namespace)
+    except BadManifest as problem:
+        missing = f"what becomes of the {ref.kind} that {by} make: {problem.message}"
+        unsure = Unknown("admission/policy", missing, "deny")
+        return obj, _Said(tuple(said.findings), (*said.unknowns, unsure))
+    return after, _Said(tuple(said.findings), tuple(said.unknowns), f"changed by {by}")
+
+
+def _with_what_was_said(verdict: Verdict, told: dict[Ref, _Said], ref: Ref) -> Verdict:
+    """A verdict with what policies warn or cannot be known to say of objects that the run brought
+    along: of the object itself, of a workload those of its namespace."""
+    mine = [told[ref]] if ref in told else []
+    if not mine:
+        mine = [said for one, said in told.items() if one.namespace == verdict.ref.namespace]
+    findings = [one for said in mine for one in said.findings]
+    unknowns = [one for said in mine for one in said.unknowns]
+    if not findings and not unknowns:
+        return verdict
+    return structs.replace(
+        verdict,
+        findings=(*verdict.findings, *findings),
+        unknowns=(*verdict.unknowns, *(one for one in unknowns if one not in verdict.unknowns)),
+    )
 
 
 def _at_home(obj: KubeObject, namespace: str) -> KubeObject:
@@ -287,9 +373,11 @@ def _invalid(obj: KubeObject, cluster: Cluster, kubernetes: str) -> tuple[Findin
         return ()
     # CEL is not imported by runs that have no claims
     from kubectl_gpuadmit.admission import device_claims
+    from kubectl_gpuadmit.devices import allocator, dropped
 
-    stored = cluster.get(obj.kind, obj.namespace, obj.name)
-    return device_claims.findings(obj, kubernetes=kubernetes, stored=stored)
+    before = cluster.get(obj.kind, obj.namespace, obj.name)
+    kept, _ = dropped.created(obj, allocator.of(kubernetes, cluster.gates))
+    return device_claims.findings(kept, stored=before, kubernetes=kubernetes, gates=cluster.gates)
 
 
 def _refusal(

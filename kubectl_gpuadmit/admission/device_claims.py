@@ -30,9 +30,12 @@ from kubectl_gpuadmit.admission.field_errors import (
 )
 from kubectl_gpuadmit.admission.refusal import refusal, stored_name
 from kubectl_gpuadmit.cel import dra as selectors
+from kubectl_gpuadmit.devices import allocator
+from kubectl_gpuadmit.devices.allocator import Features
 from kubectl_gpuadmit.kube import names
 from kubectl_gpuadmit.kube.dra import (
     DRA_GROUP,
+    DerivedAttribute,
     DeviceClaim,
     DeviceClass,
     DeviceConfiguration,
@@ -44,6 +47,7 @@ from kubectl_gpuadmit.kube.dra import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
+from kubectl_gpuadmit.kube.gates import DEFAULT, Gates
 from kubectl_gpuadmit.kube.objects import KubeObject, ObjectMeta
 from kubectl_gpuadmit.verdict import Evidence, Finding
 
@@ -82,7 +86,11 @@ def judged(obj: KubeObject) -> bool:
 
 
 def findings(
-    obj: KubeObject, *, kubernetes: str = "1.37", stored: KubeObject | None = None
+    obj: KubeObject,
+    *,
+    kubernetes: str = "1.37",
+    stored: KubeObject | None = None,
+    gates: Gates = DEFAULT,
 ) -> tuple[Finding, ...]:
     """One finding for each complaint; () for an object of another kind.
 
@@ -90,7 +98,8 @@ def findings(
     """
     if not judged(obj):
         return ()
-    found = errors(obj, kubernetes=kubernetes, stored=stored)
+    found = errors(obj, kubernetes=kubernetes, stored=stored, gates=gates)
+    flat = obj.apiVersion.endswith("/v1beta1")
     name = stored_name(obj)
     kind = f"{obj.kind}.{DRA_GROUP}"
     return tuple(
@@ -99,18 +108,23 @@ def findings(
             f'{obj.kind} "{name}" is invalid: {_in_one_line(error.text)}',
             message(name, found, kind),
             evidence=(Evidence(f"{obj.kind} {name}", error.path, error.shown, None, error.detail),),
-            field=error.pointer,
+            field=error.pointer.replace("/exactly", "") if flat else error.pointer,
         )
         for error in found
     )
 
 
 def errors(
-    obj: KubeObject, *, kubernetes: str = "1.37", stored: KubeObject | None = None
+    obj: KubeObject,
+    *,
+    kubernetes: str = "1.37",
+    stored: KubeObject | None = None,
+    gates: Gates = DEFAULT,
 ) -> list[FieldError]:
     """All complaints, in the API server's order."""
     unchanged = stored is not None and _selecting(stored) == _selecting(obj)
-    check = _Check(kubernetes, flat=obj.apiVersion.endswith("/v1beta1"), stored=unchanged)
+    flat = obj.apiVersion.endswith("/v1beta1")
+    check = _Check(kubernetes, allocator.of(kubernetes, gates), flat=flat, stored=unchanged)
     check.metadata(obj.metadata, namespaced=not isinstance(obj, DeviceClass))
     match obj:
         case ResourceClaim():
@@ -141,8 +155,11 @@ class _Check:
     ``stored``: its selectors stand in the cluster already, and are not looked at again.
     """
 
-    def __init__(self, kubernetes: str, *, flat: bool, stored: bool) -> None:
+    def __init__(self, kubernetes: str, features: Features, *, flat: bool, stored: bool) -> None:
         self._kubernetes = kubernetes
+        self._features = features
+        self._joined: dict[str, set[str]] = {}
+        """Request, '' for all of them -> attributes of the constraints that are about it."""
         self._flat = flat
         self._stored = stored
         self._by_hand: list[FieldError] = []
@@ -232,9 +249,22 @@ class _Check:
             return
         text = item.cel.expression
         found = selectors.compile(
-            text, kubernetes=self._kubernetes, list_attributes=False, new=True
+            text,
+            kubernetes=self._kubernetes,
+            list_attributes=self._features.list_attributes,
+            consumable_capacity=self._features.consumable_capacity,
+            new=True,
         )
-        where = (*at, "cel", "expression")
+        self._expression(text, found, (*at, "cel", "expression"))
+
+    def _expression(
+        self,
+        text: str,
+        found: selectors.Selector | selectors.Derivation | selectors.Problem,
+        where: Where,
+    ) -> None:
+        if isinstance(found, selectors.Derivation):
+            return
         if isinstance(found, selectors.Selector):
             if found.too_complex:
                 self._by_hand.append(forbidden("invalid/selector", where, found.too_complex))
@@ -298,6 +328,10 @@ class _Check:
             first, slash, second = name.partition("/")
             return first in parts and (not slash or second in parts[first])
 
+        for constraint in claim.constraints or ():
+            for name in constraint.requests or ("",):
+                joined = constraint.matchAttribute or constraint.distinctAttribute or ""
+                self._joined.setdefault(name, set()).add(joined)
         self._each(
             claim.requests, MOST_REQUESTS, (*at, "requests"), self._request, lambda one: one.name
         )
@@ -326,11 +360,11 @@ class _Check:
                 one.firstAvailable,
                 MOST_ALTERNATIVES,
                 (*at, "firstAvailable"),
-                self._alternative,
+                lambda sub, where: self._alternative(sub, where, one.name),
                 lambda sub: sub.name,
             )
         if exactly is not None:
-            self._exactly(exactly, at)
+            self._exactly(exactly, at, one.name)
         if one.firstAvailable and exactly is not None:
             del self._by_hand[told:]
             text = (
@@ -342,17 +376,22 @@ class _Check:
             text = "exactly one of `exactly` or `firstAvailable` is required"
             self._by_hand.append(required(_REQUEST, at, text))
 
-    def _alternative(self, one: Any, at: Where) -> None:
+    def _alternative(self, one: Any, at: Where, parent: str) -> None:
         for text in names.dns_label(one.name):
             self._by_hand.append(invalid(_NAME, (*at, "name"), one.name, text))
-        self._wanted(one, at, at, self._declared)
+        self._wanted(one, at, at, self._declared, f"{parent}/{one.name}")
 
-    def _exactly(self, one: ExactRequest, at: Where) -> None:
+    def _exactly(self, one: ExactRequest, at: Where, requested: str) -> None:
         inner: Where = (*at, "exactly")
-        self._wanted(one, inner, at if self._flat else inner, self._by_hand)
+        self._wanted(one, inner, at if self._flat else inner, self._by_hand, requested)
 
     def _wanted(
-        self, one: ExactRequest, at: Where, declared_at: Where, of_class: list[FieldError]
+        self,
+        one: ExactRequest,
+        at: Where,
+        declared_at: Where,
+        of_class: list[FieldError],
+        requested: str,
     ) -> None:
         where = (*at, "deviceClassName")
         words = names.long_name if of_class is self._declared else names.dns_subdomain
@@ -362,8 +401,34 @@ class _Check:
             of_class.append(invalid(_NAME, where, one.deviceClassName, text))
         self._selectors(one.selectors, (*at, "selectors"), (*declared_at, "selectors"))
         self._mode(one, at, declared_at)
+        for i, derived in enumerate(one.derivedAttributes or ()):
+            self._derived(derived, (*at, "derivedAttributes", i), requested)
         for i, toleration in enumerate(one.tolerations or ()):
             self._toleration(toleration, (*at, "tolerations", i), (*declared_at, "tolerations", i))
+
+    def _derived(self, one: DerivedAttribute, at: Where, requested: str) -> None:
+        """The cost of such expressions is not looked at."""
+        parent = requested.partition("/")[0]
+        if not one.name:
+            self._declared.append(required("invalid/required", (*at, "name")))
+        else:
+            self._declared += _attribute(one.name, (*at, "name"))
+            if not any(one.name in self._joined.get(key, ()) for key in ("", requested, parent)):
+                text = (
+                    "must be referenced by at least one matchAttribute or distinctAttribute"
+                    " constraint targeting this request"
+                )
+                self._by_hand.append(invalid(_CONSTRAINT, (*at, "name"), one.name, text))
+        if not one.expression:
+            self._declared.append(required("invalid/required", (*at, "expression")))
+            return
+        found = selectors.derivation(
+            one.expression,
+            kubernetes=self._kubernetes,
+            list_attributes=self._features.list_attributes,
+            new=True,
+        )
+        self._expression(one.expression, found, (*at, "expression"))
 
     def _mode(self, one: ExactRequest, at: Where, declared_at: Where) -> None:
         defaulted = not self._flat or at[-1] != "exactly" or bool(one.deviceClassName)
@@ -410,6 +475,9 @@ class _Check:
             if name is not None:
                 self._declared += _attribute(name, (*at, field))
         if one.matchAttribute is None and one.distinctAttribute is None:
+            if not self._features.consumable_capacity:
+                self._by_hand.append(required(_CONSTRAINT, (*at, "matchAttribute")))
+                return
             text = (
                 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple'
                 " fields are set"

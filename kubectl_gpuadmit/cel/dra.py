@@ -32,6 +32,7 @@ from kubectl_gpuadmit.cel.values import (
     Fail,
     Quantity,
     Semver,
+    Uint,
     Unsure,
     type_name,
 )
@@ -158,6 +159,71 @@ def _value(value: Attribute) -> Any:
 @lru_cache(maxsize=4096)
 def _version(text: str) -> Semver:
     return semver(text)
+
+
+class Derivation:
+    """One compiled expression of an attribute that a request derives (DRADerivedAttributes)."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def of(self, device: Device) -> Attribute | RuntimeProblem | NotEvaluable:
+        """The attribute's value for the device; lists as tuples."""
+        if device.broken:
+            return RuntimeProblem(device.broken)
+        try:
+            found = self._program.evaluate(device.variables)
+        except Fail as fault:
+            return RuntimeProblem(str(fault))
+        except Unsure as fault:
+            return NotEvaluable(f"{fault} ({self._program.text})")
+        if not isinstance(found, list | tuple):
+            scalar = _scalar(found)
+            if scalar is None:
+                return RuntimeProblem(f"unsupported CEL return type: {_go_type(found)}")
+            return scalar
+        listed: list[Scalar] = []
+        for index, element in enumerate(found):
+            one = _scalar(element)
+            if one is None and not index:
+                return RuntimeProblem(f"unsupported list element type: {_go_type(element)}")
+            if one is None or (listed and one.__class__ is not listed[0].__class__):
+                wanted = type_name(found[0]).rpartition(".")[2].lower()
+                return RuntimeProblem(
+                    f"expected list element at index {index} to be {wanted}, got"
+                    f" {_go_type(element)}"
+                )
+            listed.append(one)
+        return tuple(listed)
+
+
+_GO_TYPES: dict[type, str] = {
+    bool: "bool",
+    int: "int64",
+    Uint: "uint64",
+    float: "float64",
+    str: "string",
+    bytes: "[]uint8",
+    type(None): "structpb.NullValue",
+    dict: "map[ref.Val]ref.Val",
+    list: "[]ref.Val",
+    Semver: "semver.Version",
+    Quantity: "*resource.Quantity",
+}
+
+
+def _go_type(value: Any) -> str:
+    """Of what cel-go keeps in the value, as far as its errors are known."""
+    return _GO_TYPES.get(value.__class__, type_name(value))
+
+
+def _scalar(value: Any) -> Scalar | None:
+    """None for a value of a type that no attribute has."""
+    if isinstance(value, Semver):
+        text = f"{value.major}.{value.minor}.{value.patch}"
+        text += f"-{'.'.join(value.pre)}" if value.pre else ""
+        return Version(text + (f"+{'.'.join(value.build)}" if value.build else ""))
+    return value if value.__class__ in (bool, int, str) else None
 
 
 class Selector:
@@ -336,6 +402,41 @@ def compile(
     """
     minor = int(kubernetes.split(".")[1]) - new
     return _compile(expression, minor, list_attributes, consumable_capacity)
+
+
+def derivation(
+    expression: str,
+    *,
+    kubernetes: str = "1.37",
+    list_attributes: bool = True,
+    new: bool = False,
+) -> Derivation | Problem:
+    """The expression of a derived attribute, or why the API server refuses it; see ``compile``."""
+    return _derivation(expression, int(kubernetes.split(".")[1]) - new, list_attributes)
+
+
+@lru_cache(maxsize=1024)
+def _derivation(expression: str, minor: int, lists: bool) -> Derivation | Problem:
+    if len(expression) > LONGEST:
+        return Problem(f"Too long: may not be more than {LONGEST} bytes", "too-long")
+    environment, _ = _environment(minor, lists and minor >= 36, minor >= 34)
+    scalars = (types.BOOL, types.INT, types.STRING, types.ANY, types.DYN, types.read("semver"))
+
+    def accept(found: Type) -> str:
+        if found in scalars:
+            return ""
+        if lists and found.kind == "list" and found.params[0] in scalars:
+            return ""
+        more = " or a list of these scalars" if lists else ""
+        return (
+            "must evaluate to a primitive scalar (string, integer, boolean, semver)"
+            f"{more}, not {found}"
+        )
+
+    try:
+        return Derivation(environment.compile(expression, accept))
+    except CompileError as fault:
+        return Problem(str(fault))
 
 
 @lru_cache(maxsize=4096)

@@ -156,6 +156,7 @@ GATES: tuple[Gate, ...] = (
         "DRAFractionalCapacityRange",
         "steps of a capacity below one unit",
         _beta(37, on=False),  # on only where --min-compatibility-version is 1.37, too
+        _beta(38),
         needs=("DRAConsumableCapacity",),
     ),
     _kubernetes(
@@ -233,6 +234,19 @@ GATES: tuple[Gate, ...] = (
         "partitionTypeAttribute in the status of a pool",
         _alpha(1, 37),
         needs=("DynamicResourceAllocation", "DRAPartitionableDevices", "DRAResourcePoolStatus"),
+    ),
+    _kubernetes(
+        "GenericWorkload",
+        "groups of pods that are scheduled together",
+        _alpha(1, 35),
+        _beta(37, on=False),
+    ),
+    _kubernetes(
+        "NodeDeclaredFeatures",
+        "features that a node says it has",
+        _alpha(1, 35),
+        _beta(36),
+        _ga(37, locked=True),
     ),
     _kubernetes(
         "ResourceHealthStatus",

@@ -11,7 +11,7 @@ in use by decision only: somebody owns it, until a day. Rules of this module
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -29,6 +29,7 @@ from kubectl_gpuadmit.devices.gates import (
     Stage,
     Step,
 )
+from kubectl_gpuadmit.kube.gates import DEFAULT, Gates
 
 State = Literal["settled", "absent", "off", "allowed", "expired", "unresolved"]
 """settled: beta or GA, nothing to decide. absent: not in this release. off: alpha, named by nobody.
@@ -139,6 +140,26 @@ def step(gate: Gate, release: Release) -> Step | None:
     """The stage and default of a feature in a release; None where the release does not have it."""
     found = [one for one in gate.steps if one.since <= release]
     return found[-1] if found else None
+
+
+def enabled(name: str, at: Release, gates: Gates = DEFAULT) -> bool:
+    """Whether a gate of Kubernetes is on in a release; what is locked cannot be switched."""
+    there = step(BY_NAME[(KUBERNETES, name)], at)
+    if there is None or there.locked:
+        return there is not None and there.on
+    for said in (gates.get(name), gates.of_stage(there.stage)):
+        if said is not None:
+            return said
+    return there.on
+
+
+def unmet(at: Release, gates: Gates) -> Iterator[tuple[str, str]]:
+    """(gate that is on, gate that it needs and that is off): no component starts with those."""
+    for gate in GATES:
+        if gate.component == KUBERNETES and enabled(gate.name, at, gates):
+            for other in gate.needs:
+                if (KUBERNETES, other) in BY_NAME and not enabled(other, at, gates):
+                    yield gate.name, other
 
 
 def driver_release(text: str) -> Release:

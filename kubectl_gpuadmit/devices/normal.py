@@ -149,7 +149,7 @@ def _want(name: str, raw: dra.ExactRequest) -> Want:
         raw.adminAccess,
         _tolerations(raw.tolerations),
         _quantities(raw.capacity.requests or {}) if raw.capacity is not None else None,
-        bool(raw.derivedAttributes),
+        tuple((one.name, one.expression) for one in raw.derivedAttributes or ()),
     )
 
 
@@ -174,6 +174,7 @@ def _allotted(raw: dra.AllocatedDevice) -> Allotted:
         _tolerations(raw.tolerations),
         raw.bindingConditions or (),
         raw.bindingFailureConditions or (),
+        raw.skipNodeOperations or (),
     )
 
 
@@ -230,6 +231,7 @@ def allocated(claim: dra.ResourceClaim, allocation: Allocation) -> dra.ResourceC
             consumedCapacity=None
             if one.consumed is None
             else {name: amount.canonical() for name, amount in one.consumed.items()},
+            skipNodeOperations=one.skips or None,
         )
         for one in allocation.devices
     )

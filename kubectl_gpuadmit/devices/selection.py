@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubectl_gpuadmit.devices.allocator.outcome import Unsure
-from kubectl_gpuadmit.devices.model import Device, Version
+from kubectl_gpuadmit.devices.model import Device
+from kubectl_gpuadmit.devices.values import Value, Version
 from kubectl_gpuadmit.kube.versions import LATEST
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ class CelError(Exception):
 class Selectors:
     """Answers whether expressions match devices, for one Kubernetes version."""
 
-    def __init__(self, kubernetes: str = LATEST, *, consumable_capacity: bool = True) -> None:
+    def __init__(self, kubernetes: str = LATEST, *, shows_sharing: bool = True) -> None:
         self._kubernetes = kubernetes
-        self._consumable = consumable_capacity
+        self._shows_sharing = shows_sharing
         self._last: tuple[Device, cel.Device] | None = None
         self._compiled: dict[str, cel.Selector | Exception] = {}
         self._keys: dict[str, Callable[[Device], _Key]] = {}
         self._answers: dict[tuple[str, _Key], bool | Exception] = {}
+        self._derived: dict[tuple[str, _Key], Value | Exception] = {}
 
     def matches(self, expression: str, device: Device) -> bool:
         """Raises CelError where the scheduler would fail, Unsure where it cannot be evaluated."""
@@ -51,6 +53,37 @@ class Selectors:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def derived(self, expression: str, device: Device) -> Value:
+        """What an expression makes of a device (derivedAttributes). Raises as ``matches`` does."""
+        key_of = self._keys.get(expression)
+        if key_of is None:
+            key_of = self._keys[expression] = _reads(expression)
+        key = (expression, key_of(device))
+        if key not in self._derived:
+            self._derived[key] = self._made(expression, device)
+        answer = self._derived[key]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _made(self, expression: str, device: Device) -> Value | Exception:
+        from kubectl_gpuadmit.cel import dra as cel
+
+        compiled = cel.derivation(expression, kubernetes=self._kubernetes)
+        if isinstance(compiled, cel.Problem):
+            return CelError(compiled.message, compiling=True)
+        found = compiled.of(self._seen(device))
+        match found:
+            case cel.RuntimeProblem():
+                return CelError(found.message)
+            case cel.NotEvaluable():
+                return Unsure(f"a derived attribute was not evaluated: {found.why}")
+            case cel.Version():
+                return Version(found.text)
+            case bool() | int() | str():
+                return found
+        return tuple(Version(one.text) if isinstance(one, cel.Version) else one for one in found)
 
     def _asked(self, expression: str, device: Device) -> bool | Exception:
         from kubectl_gpuadmit.cel import dra as cel
@@ -92,7 +125,8 @@ class Selectors:
                 elif value is not None:
                     attributes[name] = value
             amounts = {name: held.value for name, held in device.capacity.items()}
-            seen = cel.Device(device.driver, attributes, amounts, allow_multiple=device.shareable)
+            shared = self._shows_sharing and device.shareable
+            seen = cel.Device(device.driver, attributes, amounts, allow_multiple=shared)
             self._last = (device, seen)
         return self._last[1]
 

@@ -302,6 +302,7 @@ def _read(
         spec.nodeSelector,
         spec.allNodes,
         spec.perDeviceNodeSelection,
+        spec.skipNodeOperations,
         devices,
         counters[held],
     )

@@ -87,6 +87,26 @@ class DeviceTaint(Struct, frozen=True, gc=False):
     timeAdded: str | None = None
 
 
+class NodeAllocatableMapping(Struct, frozen=True, gc=False):
+    """How much of its node's resource a device stands for: by capacity taken, or by device."""
+
+    capacityKey: str | None = None
+    capacityMultiplier: QuantityText | None = None
+    deviceMultiplier: QuantityText | None = None
+
+
+class NodeAllocatableOverhead(Struct, frozen=True, gc=False):
+    """What using a device takes of its node besides."""
+
+    perPod: QuantityText | None = None
+    perContainer: QuantityText | None = None
+
+
+class NodeAllocatable(Struct, frozen=True, gc=False):
+    mapping: NodeAllocatableMapping | None = None
+    overhead: NodeAllocatableOverhead | None = None
+
+
 class BasicDevice(Struct, frozen=True, gc=False):
     """What a device has: in v1 and v1beta2 next to its name, in v1beta1 under ``basic``."""
 
@@ -101,7 +121,7 @@ class BasicDevice(Struct, frozen=True, gc=False):
     bindingConditions: tuple[str, ...] | None = None
     bindingFailureConditions: tuple[str, ...] | None = None
     allowMultipleAllocations: bool | None = None
-    nodeAllocatableResources: dict[str, Any] | None = None
+    nodeAllocatableResources: dict[str, NodeAllocatable] | None = None
 
 
 class SliceDevice(BasicDevice, frozen=True, gc=False):
@@ -124,6 +144,7 @@ class SliceHead(Struct, frozen=True, gc=False):
     nodeSelector: NodeSelector | None = None
     allNodes: bool | None = None
     perDeviceNodeSelection: bool | None = None
+    skipNodeOperations: tuple[str, ...] | None = None
 
 
 class ResourceSliceSpec(SliceHead, frozen=True, gc=False):
@@ -192,6 +213,13 @@ class CapacityRequirements(Struct, frozen=True, gc=False):
     requests: dict[str, QuantityText] | None = None
 
 
+class DerivedAttribute(Struct, frozen=True, gc=False):
+    """An attribute that the request's constraints see in the place of a published one."""
+
+    name: str = ""
+    expression: str = ""
+
+
 class ExactRequest(Struct, frozen=True, gc=False):
     """What is asked for: of ``exactly``, of a subrequest, and in v1beta1 of the request itself."""
 
@@ -202,7 +230,7 @@ class ExactRequest(Struct, frozen=True, gc=False):
     adminAccess: bool | None = None
     tolerations: tuple[DeviceToleration, ...] | None = None
     capacity: CapacityRequirements | None = None
-    derivedAttributes: tuple[dict[str, Any], ...] | None = None
+    derivedAttributes: tuple[DerivedAttribute, ...] | None = None
 
 
 class SubRequest(ExactRequest, frozen=True, gc=False):
@@ -244,6 +272,7 @@ class AllocatedDevice(Struct, frozen=True, gc=False):
     bindingFailureConditions: tuple[str, ...] | None = None
     shareID: str | None = None
     consumedCapacity: dict[str, QuantityText] | None = None
+    skipNodeOperations: tuple[str, ...] | None = None
 
 
 class AllocatedDevices(Struct, frozen=True, gc=False):

@@ -233,6 +233,10 @@ class PodResourceClaim(Struct, frozen=True, gc=False):
     source: dict[str, Any] | None = None
 
 
+class PodSchedulingGroup(Struct, frozen=True, gc=False):
+    podGroupName: str | None = None
+
+
 class PodSpec(Struct, frozen=True, gc=False):
     containers: tuple[Container, ...] | None = None
     initContainers: tuple[Container, ...] | None = None
@@ -243,6 +247,8 @@ class PodSpec(Struct, frozen=True, gc=False):
     topologySpreadConstraints: tuple[TopologySpreadConstraint, ...] | None = None
     schedulerName: str | None = None
     schedulingGates: tuple[PodSchedulingGate, ...] | None = None
+    schedulingGroup: PodSchedulingGroup | None = None
+    """Of GenericWorkload: the group of pods that are scheduled together."""
     priority: int | None = None
     priorityClassName: str | None = None
     preemptionPolicy: str | None = None
@@ -293,6 +299,7 @@ class PodStatus(Struct, frozen=True, gc=False):
     resources: ResourceRequirements | None = None
     resourceClaimStatuses: tuple[dict[str, Any], ...] | None = None
     extendedResourceClaimStatus: dict[str, Any] | None = None
+    nodeAllocatableResourceClaimStatuses: tuple[dict[str, Any], ...] | None = None
 
 
 class KubeObject(Struct, frozen=True, gc=False, kw_only=True, tag_field="kind"):

@@ -19,7 +19,7 @@ from kubectl_gpuadmit.placement.filters import (
     RANK,
     Wide,
     claims,
-    dynamic_resources,
+    extended_resources,
     inter_pod_affinity,
     node_affinity,
     node_ports,
@@ -60,7 +60,7 @@ class Cycle:
         self.kubernetes = kubernetes
         self.asked = resources_fit.asked(pod)
         self.ports = podlib.host_ports(pod)
-        self.delegated = dynamic_resources.delegated(cluster, self.asked, kubernetes=kubernetes)
+        self.delegated = extended_resources.delegated(cluster, self.asked, kubernetes=kubernetes)
         self._lenient = lenient
         self._positions = static.positions(cluster)
         key = static.signature(pod)
@@ -186,11 +186,13 @@ class Cycle:
         name = pod.spec.nodeName or ""
         for f in self._wide:
             f.moved(pod, self.cluster.nodes[name], 1)
+        counted = pod
         if self.dra is not None:
+            counted = self.dra.counted(pod, self.cluster.nodes[name])
             self.dra.assume(pod, self.cluster.nodes[name])
             if self.dra.rejections:
                 self.rejections = self._kept((*self.rejections, *self.dra.rejections))
-        self.cluster.apply(pod)
+        self.cluster.apply(counted)
 
     def what_if(self, info: NodeInfo) -> WhatIf:
         """This node with its pods coming and going, everything else as it is."""

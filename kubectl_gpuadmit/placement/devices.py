@@ -102,7 +102,7 @@ def funnels(cycle: Cycle, nodes: tuple[NodeVerdict, ...]) -> tuple[Funnel, ...]:
     return funnel.of_claims(
         claims,
         Inventory.of(cluster),
-        features=features_of(cycle.kubernetes),
+        features=features_of(cycle.kubernetes, cluster.gates),
         kubernetes=cycle.kubernetes,
         around=funnel.Surroundings(mine, selected),
     )

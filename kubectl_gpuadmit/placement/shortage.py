@@ -13,7 +13,7 @@ from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, is_extended
 from kubectl_gpuadmit.placement import suggest
 from kubectl_gpuadmit.placement.amounts import amount
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.placement.filters.dynamic_resources import supplies
+from kubectl_gpuadmit.placement.filters.extended_resources import supplies
 from kubectl_gpuadmit.verdict import Evidence, Finding, NodeVerdict
 
 RULE = "placement"
@@ -34,7 +34,7 @@ def by_claims(cycle: Cycle, name: str) -> tuple[str, ...]:
     Kubernetes 1.36: under the class's own resource name, or once the class names the resource."""
     cluster = cycle.cluster
     vendor, _, what = name.partition("/")
-    if what != "gpu" or not supplies(cycle.kubernetes) or not cluster.knows("DeviceClass"):
+    if what != "gpu" or not supplies(cluster, cycle.kubernetes) or not cluster.knows("DeviceClass"):
         return ()
     if not any(cluster.every("ResourceSlice")):
         return ()

@@ -73,6 +73,7 @@ class Builder:
         static = self.statics(data.get("static"), "/static")
         self.static_names = [entry.rule for entry in static]
         defaults = data.get("defaults", {})
+        decided = dra.ledger(data.get("ledger"), self)
         return Policy(
             name=data.get("metadata", {}).get("name", "default"),
             source=source,
@@ -91,7 +92,8 @@ class Builder:
             static=static,
             exceptions=self.exceptions(data.get("exceptions")),
             declared_kinds=self.kinds(data.get("kinds")),
-            ledger=dra.ledger(data.get("ledger"), self),
+            feature_gates=dra.feature_gates(data.get("featureGates"), decided, self),
+            ledger=decided,
             tenants=dra.tenants(data.get("tenants"), self),
             gpu_patterns=tuple(data.get("gpuResources", ())) or GPU_PATTERNS,
             ttl_annotations=tuple(data.get("ttlAnnotations", ())) or TTL_ANNOTATIONS,

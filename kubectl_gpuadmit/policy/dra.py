@@ -1,4 +1,4 @@
-"""The policy's sections about devices, ``ledger`` and ``tenants``: sound data -> values."""
+"""The policy's sections about devices: ``featureGates``, ``ledger`` and ``tenants`` as values."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kubectl_gpuadmit.devices import maturity
-from kubectl_gpuadmit.devices.gates import NVIDIA, Release
+from kubectl_gpuadmit.devices.gates import KUBERNETES, NVIDIA, Release
 from kubectl_gpuadmit.devices.maturity import Entry, Ledger, Versions
 from kubectl_gpuadmit.kube import times
+from kubectl_gpuadmit.kube.gates import ALL_OF_STAGE, DEFAULT, Gates
 from kubectl_gpuadmit.policy.entries import Tenant
-from kubectl_gpuadmit.policy.shape import entries
+from kubectl_gpuadmit.policy.shape import entries, escape
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.policy.build import Builder
@@ -76,6 +77,56 @@ def _release(
     except ValueError as error:
         builder.report(f"/ledger/versions/{key}", "policy-bad-value", str(error))
         return None
+
+
+def feature_gates(data: Data | None, ledger: Ledger, builder: Builder) -> Gates:
+    """The ``featureGates`` section; what no component of Kubernetes would start with is reported.
+
+    The release is the ledger's, the newest where that names none.
+    """
+    if not data:
+        return DEFAULT
+    gates = Gates.of(data)
+    release = ledger.versions.of(KUBERNETES)
+    title = f"Kubernetes {maturity.spell(release)}"
+    known = {name for component, name in maturity.BY_NAME if component == KUBERNETES}
+    sound = True
+    for name, on in data.items():
+        pointer = f"/featureGates/{escape(name)}"
+        if name in ALL_OF_STAGE:
+            continue
+        if name not in known:
+            builder.unknown(pointer, "feature-gate", name, known)
+            sound = False
+            continue
+        there = maturity.step(maturity.BY_NAME[(KUBERNETES, name)], release)
+        if there is None:
+            problem = f"{title} does not have {name}"
+        elif there.locked and there.on is not on:
+            problem = f"{name} is locked in {title} and cannot be switched {_on(on)}"
+        else:
+            continue
+        sound = False
+        builder.report(
+            pointer,
+            "policy-bad-feature-gate",
+            problem,
+            "name the version in use under ledger.versions.kubernetes, or leave the gate out",
+        )
+    for name, needs in maturity.unmet(release, gates) if sound else ():
+        builder.report(
+            f"/featureGates/{escape(needs if needs in data else name)}"
+            if {needs, name} & data.keys()
+            else "/featureGates",
+            "policy-bad-feature-gate",
+            f"{name} is on and needs {needs}, which is off: no component of {title} starts so",
+            f"switch {needs} on, or {name} off as well",
+        )
+    return gates
+
+
+def _on(on: bool) -> str:
+    return "on" if on else "off"
 
 
 def tenants(items: list[Any] | None, builder: Builder) -> tuple[Tenant, ...]:

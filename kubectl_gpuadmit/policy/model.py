@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kubectl_gpuadmit.devices.maturity import Ledger
-from kubectl_gpuadmit.kube import gpus
+from kubectl_gpuadmit.kube import gates, gpus
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.selectors import binds
 from kubectl_gpuadmit.policy.entries import (
@@ -71,6 +71,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     ttl_annotations: tuple[str, ...] = TTL_ANNOTATIONS
     admission_plugins: frozenset[str] = frozenset()
     """Plugins of the API server that are on here though they are off by default."""
+    feature_gates: gates.Gates = gates.DEFAULT
+    """Gates of Kubernetes that this cluster has switched away from their defaults."""
     models: Models | None = None
     """Models that the organisation has written down; None: the shipped catalogue alone."""
 

@@ -154,6 +154,13 @@ KUBELET = _object(
     required=("topologyManagerPolicy",),
     text="KubeletConfiguration of the pool's nodes, for nodes that do not tell theirs.",
 )
+GATES = {
+    "type": "object",
+    "additionalProperties": {"type": "boolean"},
+    "description": "Feature gates of Kubernetes that this cluster has switched away from their"
+    " defaults, the same for the API server, the controllers and the scheduler.",
+    "examples": [{"DRAListTypeAttributes": True}],
+}
 DENY = _object({"message": TEXT}, required=("message",))
 STATIC = _object(
     {
@@ -433,6 +440,7 @@ def policy_schema(rules: Mapping[str, Rule], catalogue: Mapping[str, str]) -> Sc
                         text="Where a custom kind keeps its pod template and its number of pods.",
                     ),
                 },
+                "featureGates": GATES,
                 "ledger": LEDGER,
                 "tenants": TENANTS,
                 "gpuResources": TEXTS,

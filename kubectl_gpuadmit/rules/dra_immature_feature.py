@@ -99,11 +99,18 @@ def _finding(ask: Ask, use: Use, claim: str, index: int) -> Finding | None:
         return None
     return Finding(
         reason="dra/immature-feature",
-        detail=f"{where}: {use.what} needs {use.feature}, alpha in {title} and off by default;"
+        detail=f"{where}: {use.what} needs {use.feature}, alpha in {title} and {_state(use, ask)};"
         f" {_decision(ask, entry)}",
         evidence=(Evidence(title, use.feature, "alpha", "beta, or allowed by the ledger", source),),
         field=field,
     )
+
+
+def _state(use: Use, ask: Ask) -> str:
+    gates, release = ask.policy.feature_gates, version(ask.kubernetes)
+    if use.component == KUBERNETES and maturity.enabled(use.feature, release, gates):
+        return "switched on here"
+    return "off by default"
 
 
 def _since(release: Release) -> str:

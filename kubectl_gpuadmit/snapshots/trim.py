@@ -299,10 +299,6 @@ def _arguments(held: tuple[str, ...]) -> list[str] | None:
     return words or None
 
 
-def _plain_each(held: tuple[Any, ...]) -> list[Any]:
-    return [plain(one) for one in held]
-
-
 def _only(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     return lambda held: {key: held[key] for key in names if key in held}
 
@@ -315,6 +311,7 @@ SPECIAL: dict[type[Struct], dict[str, Callable[[Any], Any]]] = {
         "message": _drop,
         "resourceClaimStatuses": plain,
         "extendedResourceClaimStatus": plain,
+        "nodeAllocatableResourceClaimStatuses": plain,
     },
     objects.ContainerStatus: {"allocatedResourcesStatus": _drop},
     objects.PodResourceClaim: {"source": plain},
@@ -330,11 +327,6 @@ SPECIAL: dict[type[Struct], dict[str, Callable[[Any], Any]]] = {
     objects.CSINode: {"spec": plain},
     objects.ConfigMap: {"data": _drop},
     objects.PriorityClass: {"description": _drop},
-    dra.BasicDevice: {"nodeAllocatableResources": plain},
-    dra.SliceDevice: {"nodeAllocatableResources": plain},
     dra.OpaqueConfiguration: {"parameters": plain},
-    dra.ExactRequest: {"derivedAttributes": _plain_each},
-    dra.SubRequest: {"derivedAttributes": _plain_each},
-    dra.DeviceRequest: {"derivedAttributes": _plain_each},
 }
 """Struct -> field -> what is written of it, None for nothing."""

@@ -12,7 +12,7 @@ from kubectl_gpuadmit.devices.gates import GATES, KUBERNETES, NEWEST
 from tests.controlplane import binaries
 
 LINE = re.compile(
-    r"kube:(DRA[A-Za-z]+|DynamicResourceAllocation|ResourceHealthStatus)=true\|false"
+    r"kube:(DRA[A-Za-z]+|DynamicResourceAllocation|GenericWorkload|ResourceHealthStatus)=true\|false"
     r" \((ALPHA|BETA|GA) - default=(true|false)\)"
 )
 
@@ -37,7 +37,7 @@ def test_stage_and_default_of_the_newest_version_are_those_of_the_api_server() -
         else:
             ours[gate.name] = (there.stage, there.on)
     assert ours == helped
-    assert len(stable) == 7
+    assert len(stable) == 8
 
 
 def test_stages_only_ever_rise_and_alpha_is_off() -> None:
@@ -57,8 +57,7 @@ def test_what_excludes_a_gate_is_excluded_by_it_and_what_it_needs_is_known() -> 
         for other in gate.beside:
             assert (gate.component, other) in maturity.BY_NAME
         for other in gate.needs:
-            known = (KUBERNETES, other) in maturity.BY_NAME
-            assert known or other in ("GenericWorkload", "NodeDeclaredFeatures"), other
+            assert (KUBERNETES, other) in maturity.BY_NAME
 
 
 def test_every_operator_carries_a_driver_that_the_table_knows() -> None:

@@ -2,7 +2,9 @@
 
 Every case starts from pools that can serve the pod on most nodes; *twists* then change pools,
 devices, claims or who holds what around one feature each, so that every feature meets every other.
-A case is ``{"objects": [...], "pod": {...}}``, the referee's own input.
+A case is ``{"objects": [...], "pod": {...}}``, the referee's own input; with ``gates`` where the
+cluster has switched some: then the fields of gates that are off appear as well, as in objects that
+were stored while they were on.
 
 Left out, because Kubernetes has no single answer there: slices of one generation that state
 different slice counts, and generations of one pool that are complete on different nodes at once.
@@ -15,6 +17,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from tests.controlplane import binaries
 from tests.differential.vocabulary import Json, chance, some
 
 GPU = "gpu.example.com"
@@ -78,10 +81,12 @@ class Case:
         self.others: list[Json] = []
         self.rules: list[Json] = []
         self.pod: Json = {}
+        self.gates: dict[str, bool] = {}
 
     def document(self) -> Json:
         objects = [*self.nodes, *self.classes, *self.slices, *self.rules]
-        return {"objects": [*objects, *self.claims, *self.others], "pod": self.pod}
+        gates = {"gates": self.gates} if self.gates else {}
+        return {"objects": [*objects, *self.claims, *self.others], "pod": self.pod, **gates}
 
     def devices(self) -> list[tuple[Json, Json]]:
         return [(s, d) for s in self.slices for d in s["spec"].get("devices", [])]
@@ -116,7 +121,231 @@ def case(rng: Random) -> Json:
         occupy(made)
     for twist in rng.sample(TWISTS, rng.choice((0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3))):
         twist(made)
+    if chance(rng, SHARE_OF_GATES):
+        gates(made)
     return made.document()
+
+
+# -- feature gates ---------------------------------------------------------------------------------
+
+SHARE_OF_GATES = 0.45 if binaries.kubernetes() == binaries.PINNED else 0.0
+"""Of older versions the defaults alone are followed."""
+
+
+def gates(made: Case) -> None:
+    """Some gates are switched, and what they bring is there or is not."""
+    rng = made.rng
+    for gate, twist in rng.sample(GATED, rng.choice((0, 1, 1, 1, 2))):
+        twist(made)
+        if chance(rng, 0.8):
+            made.gates[gate] = True
+    if chance(rng, 0.2):
+        made.gates["DRAFractionalCapacityRange"] = True
+    for gate in OFF:
+        if chance(rng, 0.15):
+            made.gates[gate] = False
+    if chance(rng, 0.2):  # the stable allocator takes no alpha feature
+        made.gates = {gate: on for gate, on in made.gates.items() if gate in (*OFF, DRAWS)}
+        made.gates.update(dict.fromkeys(SHARES, False))
+    if made.gates.get("DRADeviceTaints") is False:
+        made.gates["DRADeviceTaintRules"] = False
+    if made.gates.get("DRAPartitionableDevices") is False:
+        made.gates.pop("DRADeviceCompatibilityGroups", None)
+    if made.gates.get("DRAConsumableCapacity") is False:
+        made.gates.pop("DRAFractionalCapacityRange", None)
+
+
+SHARES = ("DRAConsumableCapacity", "DRADeviceBindingConditions")
+DRAWS = "DRANodeAllocatableResources"
+OFF = (*SHARES, "DRAPartitionableDevices", "DRADeviceTaints", "DRADeviceTaintRules")
+"""Those on by default that can be switched and change what DynamicResources answers."""
+
+SPANS: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("strings", ("a", "b", "c", "d")),
+    ("ints", (0, 1, 2, 3)),
+    ("bools", (True, False)),
+    ("versions", ("1.0.0", "1.1.0", "2.0.0")),
+)
+LIST_SELECTORS = (
+    f'device.attributes["{GPU}"].spans.includes("a")',
+    f'device.attributes["{GPU}"].spans.includes(1)',
+    f'has(device.attributes["{GPU}"].spans) && "b" in device.attributes["{GPU}"].spans',
+    f'device.attributes["{GPU}"].?spans.orValue([]).exists(x, x == "c")',
+    f'device.attributes["{GPU}"].model.includes("a100")',
+    f'size(device.attributes["{GPU}"].spans) > 1',
+)
+
+
+def lists(made: Case) -> None:
+    """Attributes with lists, beside scalars of the same name, and who selects or joins by them."""
+    rng = made.rng
+    kind, values = rng.choice(SPANS)
+    for _, device in made.devices():
+        if chance(rng, 0.75):
+            if chance(rng, 0.1):
+                kind, values = rng.choice(SPANS)
+            listed = some(rng, values, 1, 3)
+            found = {kind: listed} if chance(rng, 0.7) else {kind.removesuffix("s"): listed[0]}
+            device.setdefault("attributes", {})[f"{GPU}/spans"] = found
+    for one in made.claims:
+        if chance(rng, 0.7):
+            joined = {rng.choice(("matchAttribute", "matchAttribute", "distinctAttribute")): SPAN}
+            one["spec"]["devices"].setdefault("constraints", []).append(joined)
+    for one in made.requests():
+        if chance(rng, 0.2):
+            one.setdefault("selectors", []).append(
+                {"cel": {"expression": rng.choice(LIST_SELECTORS)}}
+            )
+        if chance(rng, 0.5):
+            one["count"] = rng.choice((2, 2, 3))
+            one["allocationMode"] = "ExactCount"
+
+
+SPAN = f"{GPU}/spans"
+DERIVED = (
+    f'device.attributes["{GPU}"].model',
+    f'device.attributes["{GPU}"].index / 2',
+    f'device.attributes["{GPU}"].healthy',
+    f'device.attributes["{GPU}"].driverVersion',
+    f'device.attributes["{GPU}"].?extra.orValue("none")',
+    f'device.attributes["{GPU}"].uuid.startsWith("GPU-n0")',
+    f'device.capacity["{GPU}"].memory.isGreaterThan(quantity("40Gi"))',
+    f'device.capacity["{GPU}"].memory.asInteger()',
+    f'[device.attributes["{GPU}"].model, "x"]',
+    f'[device.attributes["{GPU}"].index, device.attributes["{GPU}"].index + 1]',
+    'device.driver + "-x"',
+    "[]",
+)
+BROKEN_DERIVED = (
+    f'device.attributes["{GPU}"].none',
+    f'[device.attributes["{GPU}"].index, device.attributes["{GPU}"].model]',
+    f'device.capacity["{GPU}"].memory',
+    "1.5",
+    "dyn(1.5)",
+    "dyn({})",
+    "nonsense(",
+)
+
+
+def derived(made: Case) -> None:
+    rng = made.rng
+    name = rng.choice((f"{GPU}/numa", f"{GPU}/numa", "derived.example.com/x"))
+    for one in made.requests():
+        if chance(rng, 0.8):
+            expression = rng.choice(DERIVED if chance(rng, 0.9) else BROKEN_DERIVED)
+            one["derivedAttributes"] = [{"name": name, "expression": expression}]
+    for claim in made.claims:
+        if chance(rng, 0.8):
+            joined = {rng.choice(("matchAttribute", "distinctAttribute")): name}
+            claim["spec"]["devices"].setdefault("constraints", []).append(joined)
+
+
+def compatibility(made: Case) -> None:
+    """Parts of a GPU that may only be made beside others of one group."""
+    rng = made.rng
+    share = rng.choice((0.2, 0.9, 1.0))
+    if not any(device.get("consumesCounters") for _, device in made.devices()):
+        made.slices.clear()
+        for one in made.nodes:
+            partitioned(made, one["metadata"]["name"])
+    for _, device in made.devices():
+        for consumption in device.get("consumesCounters", ()):
+            if chance(rng, share):
+                consumption["compatibilityGroups"] = some(rng, ("a", "b", "c"), 1, 2)
+
+
+def operations(made: Case) -> None:
+    """Devices for which the driver on the node need not be asked."""
+    rng = made.rng
+    for one in made.slices:
+        if chance(rng, 0.4):
+            one["spec"]["skipNodeOperations"] = [rng.choice(("*", "NodePrepareResources"))]
+    for node_ in made.nodes:
+        if chance(rng, 0.5):
+            node_["status"]["declaredFeatures"] = ["DRAOptionalNodeOperations"]
+    for claim in made.claims:
+        for result in (
+            claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+        ):
+            if chance(rng, 0.5):
+                result["skipNodeOperations"] = ["*"]
+
+
+def node_resources(made: Case) -> None:
+    """Devices that stand for cpu or memory of their node, and pods that have drawn on it."""
+    rng = made.rng
+    for _, device in made.devices():
+        if not chance(rng, 0.5):
+            continue
+        found: Json = {}
+        for resource in some(rng, ("cpu", "memory", "hugepages-2Mi", "ephemeral-storage"), 1, 2):
+            part: Json = {}
+            roll = rng.random()
+            if roll < 0.4:
+                part["mapping"] = {"deviceMultiplier": rng.choice(("1", "2", "500m", "3Gi"))}
+            elif roll < 0.6 and device.get("allowMultipleAllocations"):
+                part["mapping"] = {"capacityKey": "memory"}
+                if chance(rng, 0.5):
+                    part["mapping"]["capacityMultiplier"] = rng.choice(("2", "500m", "1"))
+            if chance(rng, 0.5):
+                amounts = {"perPod": "100m", "perContainer": "1"}
+                part["overhead"] = {key: amounts[key] for key in some(rng, tuple(amounts), 1, 2)}
+            if part:
+                found[resource] = part
+        if found:
+            device["nodeAllocatableResources"] = found
+    spec = made.pod["spec"]
+    for container in (*spec["containers"], *spec.get("initContainers", ())):
+        names = [one["name"] for one in spec.get("resourceClaims", ())]
+        resources = container.setdefault("resources", {})
+        if names and chance(rng, 0.7):
+            resources["claims"] = [{"name": name} for name in some(rng, names, 1)]
+        if chance(rng, 0.4):
+            resources.setdefault("requests", {})["cpu"] = rng.choice(("1", "500m", "7"))
+    if chance(rng, 0.2):
+        spec["resources"] = {"requests": {"cpu": rng.choice(("7", "8", "9"))}}
+    for node_ in made.nodes:
+        if chance(rng, 0.3):
+            node_["status"]["allocatable"]["hugepages-2Mi"] = "8Gi"
+        if chance(rng, 0.4):
+            node_["status"]["allocatable"]["ephemeral-storage"] = "100Gi"
+        if chance(rng, 0.4):
+            made.others.append(drawing(rng, node_["metadata"]["name"]))
+
+
+def drawing(rng: Random, node_name: str) -> Json:
+    name = f"on-{node_name}"
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+        "spec": {
+            "nodeName": node_name,
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}},
+            ],
+        },
+        "status": {
+            "phase": "Running",
+            "nodeAllocatableResourceClaimStatuses": [
+                {
+                    "resourceClaimName": "theirs",
+                    "containers": ["c"] if chance(rng, 0.7) else [],
+                    "mapping": [{"name": "cpu", "quantity": rng.choice(("2", "6500m", "5"))}],
+                    "overhead": [{"name": "memory", "perPod": "1Gi", "perContainer": "2Gi"}],
+                }
+            ],
+        },
+    }
+
+
+GATED: tuple[tuple[str, Callable[[Case], None]], ...] = (
+    ("DRAListTypeAttributes", lists),
+    ("DRADerivedAttributes", derived),
+    ("DRADeviceCompatibilityGroups", compatibility),
+    ("DRAOptionalNodeOperations", operations),
+    (DRAWS, node_resources),
+)
 
 
 # -- what there is ---------------------------------------------------------------------------------

@@ -24,9 +24,10 @@ from kubectl_gpuadmit.admission import (
 from kubectl_gpuadmit.cel import dra as cel_dra
 from kubectl_gpuadmit.cel.values import Unsure
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.devices import extended
+from kubectl_gpuadmit.devices import allocator, extended, node_allocatable
 from kubectl_gpuadmit.kube import quantity, versions
 from kubectl_gpuadmit.kube.decode import decode_bulk
+from kubectl_gpuadmit.kube.gates import Gates
 from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import (
@@ -88,7 +89,15 @@ def decode(document: Json) -> KubeObject:
 
 
 def cluster_of(case: Json) -> Cluster:
-    return Cluster.of([decode(document) for document in case["objects"]], known=ALL_KINDS)
+    return with_gates(case, [decode(document) for document in case["objects"]])
+
+
+def with_gates(case: Json, objects: list[KubeObject]) -> Cluster:
+    cluster = Cluster.of(objects, known=ALL_KINDS)
+    cluster.gates = Gates.of(case.get("gates", {}))
+    if allocator.of(KUBERNETES, cluster.gates).node_allocatable:
+        node_allocatable.counted(cluster)
+    return cluster
 
 
 def asking(case: Json) -> NewPod:
@@ -342,12 +351,11 @@ def dra(case: Json) -> Json:
     """What DynamicResources says of each node by itself, and which devices the claims would get."""
     written = {"apiVersion": "v1", "kind": "List", "items": case["objects"]}
     objects, _ = decode_bulk(json.dumps(written).encode(), "case")  # as files are read
-    cycle = Cycle(
-        Cluster.of(objects, known=ALL_KINDS), stored(case), kubernetes=KUBERNETES, now=NOW
-    )
+    cycle = Cycle(with_gates(case, objects), stored(case), kubernetes=KUBERNETES, now=NOW)
     verdicts = cycle.verdicts()
     answer = answered(cycle, verdicts)
     answer["alone"], answer["allocations"], answer["extended"], answer["scores"] = {}, {}, {}, {}
+    answer["ordered"] = allocator.of(KUBERNETES, cycle.cluster.gates).orders_pools
     plugin = cycle.dra
     if plugin is None:
         return answer
@@ -377,6 +385,7 @@ def dra(case: Json) -> Json:
                         "device": str(one.device),
                         **({"admin": True} if one.admin_access else {}),
                         **({"shared": True} if one.share else {}),
+                        **({"skips": list(one.skips)} if one.skips else {}),
                         **(
                             {"consumed": {k: str(v) for k, v in sorted(one.consumed.items())}}
                             if one.consumed

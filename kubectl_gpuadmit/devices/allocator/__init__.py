@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kubectl_gpuadmit.cluster import NodeInfo
+from kubectl_gpuadmit.devices.allocator import orders
 from kubectl_gpuadmit.devices.allocator.features import Features, of
+from kubectl_gpuadmit.devices.allocator.given import OPTIONAL_OPERATIONS, Chosen
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.allocator.pools import NodePool, Shelves
 from kubectl_gpuadmit.devices.allocator.search import Search
@@ -19,9 +21,11 @@ from kubectl_gpuadmit.devices.allocator.state import State
 from kubectl_gpuadmit.devices.inventory import Published
 from kubectl_gpuadmit.devices.model import Claim
 from kubectl_gpuadmit.devices.selection import Selectors
+from kubectl_gpuadmit.kube.gates import DEFAULT, Gates
 from kubectl_gpuadmit.kube.versions import LATEST
 
 __all__ = [
+    "OPTIONAL_OPERATIONS",
     "Allocator",
     "Fatal",
     "Features",
@@ -35,11 +39,11 @@ __all__ = [
 ]
 
 
-def stock(published: Published, *, kubernetes: str = LATEST) -> Stock:
-    """The slices and classes of a cluster, arranged for a Kubernetes version."""
-    features = of(kubernetes)
+def stock(published: Published, *, kubernetes: str = LATEST, gates: Gates = DEFAULT) -> Stock:
+    """The slices and classes of a cluster, arranged for a Kubernetes version and its gates."""
+    features = of(kubernetes, gates)
     slices = published.slices_with(rules=features.device_taint_rules)
-    selectors = Selectors(kubernetes, consumable_capacity=features.consumable_capacity)
+    selectors = Selectors(kubernetes, shows_sharing=features.shows_sharing)
     return Stock(Shelves(slices, features), published.classes, selectors)
 
 
@@ -74,7 +78,7 @@ class Allocator:
     ) -> tuple[tuple[Place, ...], ...] | NodeRefused | None:
         """Raises Fatal and Unsure, which are about this node."""
         try:
-            found = Search(self._shop, info, claims).run()
+            found = self._found(info, claims)
         except RecursionError:
             raise Unsure(
                 f"the search for devices on {info.name} goes too deep: it was not finished"
@@ -88,6 +92,14 @@ class Allocator:
         )
         _ = Found(places, self._shop, pools, info.name).allocations  # where these are wrong, say so
         return places
+
+    def _found(self, info: NodeInfo, claims: Sequence[Claim]) -> list[list[Chosen]] | None:
+        shop = self._shop
+        if shop.features.orders_pools:
+            return Search(shop, info, claims).run()
+        return orders.settled(
+            lambda order: Search(shop, info, claims, order).run(), orders.of(shop.pools(info))
+        )
 
     def changed(self) -> None:
         """More has been allocated since: what is left is worked out anew."""

@@ -102,9 +102,9 @@ def _shape(slice: Slice) -> Shape:
     """Identity stands for content where different things are rare: then less is shared."""
     return (
         slice.template,
+        slice.kind,
         tuple(map(_identity, slice.rules)),
         _identity(slice.node_selector) if slice.node_selector is not None else 0,
-        slice.per_device,
     )
 
 
@@ -120,9 +120,15 @@ class Shelves:
         self._of: dict[str, tuple[Node, tuple[NodePool, ...], int]] = {}
         self._layouts: dict[tuple[Shape, ...], int] = {}
         self._checked: dict[object, tuple[str, Counters]] = {}
+        self._counting: dict[PoolId, list[Slice]] = {}
+        """Slices with counters, where these are looked at from every node."""
+        self._troubled: dict[PoolId, NodePool] | None = None
         for slice in slices:
             self._of_pool.setdefault(PoolId(slice.driver, slice.pool), []).append(slice)
             if _ignored(slice, features):
+                continue
+            if features.counters_everywhere and slice.counter_sets:
+                self._counting.setdefault(PoolId(slice.driver, slice.pool), []).append(slice)
                 continue
             if slice.node_name:
                 self._of_node.setdefault(slice.node_name, []).append(slice)
@@ -157,12 +163,31 @@ class Shelves:
                 _add(gathered, slice)
         found: list[NodePool] = []
         last: list[NodePool] = []
-        for id in sorted(gathered):
-            pool = self._pool(id, gathered[id])
+        for id in gathered.keys() & self._counting.keys():
+            for slice in self._counting[id]:
+                _add(gathered, slice)
+        pools = {id: self._pool(id, gathered[id]) for id in gathered}
+        for id, troubled in self._in_the_way().items():
+            pools.setdefault(id, troubled)
+        for id in sorted(pools):
+            pool = pools[id]
             if pool is not None:
                 binding = any(slice.template.binds for slice in pool.holds)
                 (last if binding else found).append(pool)
         return (*found, *last)
+
+    def _in_the_way(self) -> dict[PoolId, NodePool]:
+        """Pools of which a node sees no more than counters, and that is incomplete or invalid."""
+        if self._troubled is None:
+            self._troubled = {}
+            for id, slices in self._counting.items():
+                newest: dict[PoolId, list[Slice]] = {}
+                for slice in slices:
+                    _add(newest, slice)
+                pool = self._pool(id, newest[id])
+                if pool is not None and not pool.usable:
+                    self._troubled[id] = pool
+        return self._troubled
 
     def nodes_of(self, pools: Iterable[tuple[str, str]]) -> set[str] | None:
         """Names of the nodes to which slices of these pools belong; None: not to single nodes."""
@@ -174,6 +199,12 @@ class Shelves:
                 elif slice.template.devices:
                     return None
         return names
+
+    def concerns(self, slice: Slice, info: NodeInfo) -> bool:
+        """Whether the slice is for the node, or may be by one of its devices."""
+        if slice.node_name:
+            return slice.node_name == info.name
+        return slice.per_device or self._is_for(slice, info)
 
     def _is_for(self, slice: Slice, info: NodeInfo) -> bool:
         if slice.all_nodes:
@@ -217,7 +248,8 @@ class Shelves:
             if any(slice.generation > generation for slice in every):
                 return None
             current = [slice for slice in every if slice.generation == generation]
-            current = [slice for slice in current if not _has_groups(slice)]
+            if self.features.knows_groups and not self.features.compatibility_groups:
+                current = [slice for slice in current if not slice.template.grouped]
             if len(current) != slices[0].slice_count:
                 pool = NodePool(id, generation, complete=False)
             else:
@@ -305,17 +337,12 @@ def _unknown_counter(device: BasicDevice, sets: set[str], counters: Counters) ->
 
 def _ignored(slice: Slice, features: Features) -> bool:
     """Slices that use what this scheduler does not know."""
-    if _has_groups(slice):
+    if features.knows_groups and not features.compatibility_groups and slice.template.grouped:
         return True
     return not features.partitionable_devices and (
         slice.raw.spec.perDeviceNodeSelection is not None
         or (bool(slice.counter_sets) and features.leaves_counter_slices_out)
     )
-
-
-def _has_groups(slice: Slice) -> bool:
-    """Whether a device names compatibility groups (alpha, off): the pool counts as incomplete."""
-    return slice.template.grouped
 
 
 def _add(gathered: dict[PoolId, list[Slice]], slice: Slice) -> None:

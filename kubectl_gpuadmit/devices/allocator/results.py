@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubectl_gpuadmit.devices.allocator.features import Features
+from kubectl_gpuadmit.devices.allocator.given import Chosen
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal
-from kubectl_gpuadmit.devices.allocator.search import Chosen
 from kubectl_gpuadmit.devices.model import Allocation, Allotted
 from kubectl_gpuadmit.kube.objects import (
     LabelSelectorRequirement,
@@ -36,21 +36,24 @@ def allocation(chosen: Sequence[Chosen], node: str, features: Features) -> Alloc
                 binding_failure_conditions=(one.item.device.raw.bindingFailureConditions or ())
                 if features.binding_conditions
                 else (),
+                skips=one.item.device.slice.skips if features.allocator == "experimental" else (),
             )
             for number, one in enumerate(chosen)
         ),
-        node_selector(chosen, node),
+        node_selector(chosen, node, binds=features.binds_to_node),
     )
 
 
-def node_selector(chosen: Sequence[Chosen], node: str) -> NodeSelector | None:
+def node_selector(
+    chosen: Sequence[Chosen], node: str, *, binds: bool = True
+) -> NodeSelector | None:
     """From which nodes the devices can be reached; None: from all."""
     fields: list[LabelSelectorRequirement] = []
     expressions: list[LabelSelectorRequirement] = []
     for one in chosen:
         device = one.item.device
         place = device.raw if device.slice.per_device else device.slice.raw.spec
-        if place.nodeName or device.raw.bindsToNode:
+        if place.nodeName or (binds and device.raw.bindsToNode):
             only = LabelSelectorRequirement("metadata.name", "In", (node,))
             return NodeSelector((NodeSelectorTerm(matchFields=(only,)),))
         terms = place.nodeSelector.nodeSelectorTerms or () if place.nodeSelector else ()

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import NodeInfo
+from kubectl_gpuadmit.devices.allocator.compatibility import Company, groups_of
 from kubectl_gpuadmit.devices.allocator.features import Features
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal
 from kubectl_gpuadmit.devices.allocator.pools import Counters, NodePool, Shelves, nanos
 from kubectl_gpuadmit.devices.allocator.state import State
-from kubectl_gpuadmit.devices.model import Capacity, Class, Device
+from kubectl_gpuadmit.devices.model import Class, Device
 from kubectl_gpuadmit.devices.selection import Selectors
+from kubectl_gpuadmit.devices.values import Capacity
 from kubectl_gpuadmit.kube.quantity import QuantityError
 
 MOST_STEPS = 200_000
@@ -113,6 +115,7 @@ class Shop:
         self._stock = stock
         self._spent = 0
         self._available: dict[object, tuple[Counters, bool]] = {}
+        self._company: dict[object, dict[str, Company]] = {}
 
     def pools(self, info: NodeInfo) -> tuple[NodePool, ...]:
         return self._stock.shelves.pools(info)
@@ -136,6 +139,7 @@ class Shop:
 
     def forget(self) -> None:
         self._available.clear()
+        self._company.clear()
 
     def nodes_of(self, pools: Iterable[tuple[str, str]]) -> set[str] | None:
         return self._stock.shelves.nodes_of(pools)
@@ -152,6 +156,16 @@ class Shop:
                         left[key] -= amount
             found = left, any(amount < 0 for amount in left.values())
             self._available[pool.id] = found
+        return found
+
+    def company(self, pool: NodePool) -> dict[str, Company]:
+        """Counter set -> the devices of the pool that are allocated already, whoever has them."""
+        found = self._company.get(pool.id)
+        if found is None:
+            found = self._company[pool.id] = {}
+            for device in _allocated((*pool.devices, *pool.elsewhere), self.state):
+                for name, groups in groups_of(device):
+                    found[name] = found.get(name, Company()).joined(groups)
         return found
 
 

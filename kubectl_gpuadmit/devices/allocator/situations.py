@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from kubectl_gpuadmit.cluster import NodeInfo
+from kubectl_gpuadmit.devices.allocator.given import OPTIONAL_OPERATIONS, Chosen
 from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.results import allocation
-from kubectl_gpuadmit.devices.allocator.search import Chosen
 from kubectl_gpuadmit.devices.allocator.shop import Shop
 from kubectl_gpuadmit.devices.model import Allocation, Claim, Class, Slice
 from kubectl_gpuadmit.devices.selection import attributes_read
@@ -41,7 +41,11 @@ class Situations:
             own = self._own[layout] = self._differing(pools)
         held = self._shop.state.held
         taken = tuple(held(pool.id) for pool in pools)
-        return (layout, taken, self._told(info, pools, own) if own else ())
+        declared: tuple[str, ...] = ()
+        if self._shop.features.optional_node_operations:
+            declared = info.node.status.declaredFeatures or ()
+        told = self._told(info, pools, own) if own else ()
+        return (layout, taken, told, OPTIONAL_OPERATIONS in declared)
 
     def _differing(self, pools: Pools) -> tuple[tuple[int, int, frozenset[str]], ...]:
         """(pool, slice, attributes): what else is looked at of nodes with this layout."""
@@ -85,7 +89,8 @@ def attributes_of(claims: Iterable[Claim], classes: Mapping[str, Class]) -> froz
         for request in claim.requests:
             for want in request.wants:
                 class_ = classes.get(want.device_class)
-                for text in (*(class_.selectors if class_ else ()), *want.selectors):
+                texts = (*(class_.selectors if class_ else ()), *want.selectors)
+                for text in (*texts, *(expression for _, expression in want.derived)):
                     read = attributes_read(text or "")
                     if read is None:
                         return None

@@ -10,10 +10,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 
-from msgspec import structs
-
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
-from kubectl_gpuadmit.devices import allocator, extended, normal
+from kubectl_gpuadmit.devices import allocator, extended, node_allocatable, normal
 from kubectl_gpuadmit.devices.allocator import (
     Allocator,
     Fatal,
@@ -24,18 +22,16 @@ from kubectl_gpuadmit.devices.allocator import (
 )
 from kubectl_gpuadmit.devices.inventory import Inventory, Published, published
 from kubectl_gpuadmit.devices.model import Allocation, Claim, PoolId
-from kubectl_gpuadmit.kube import dra, selectors, times
-from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod
-from kubectl_gpuadmit.kube.versions import version
-from kubectl_gpuadmit.placement.filters import pod_claims, shortfall
+from kubectl_gpuadmit.kube import dra
+from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.placement.filters import allocated_claims, pod_claims, shortfall
+from kubectl_gpuadmit.placement.filters.extended_resources import ExtendedResources
+from kubectl_gpuadmit.placement.filters.node_draws import NodeDraws
 from kubectl_gpuadmit.placement.filters.pod_claims import FILTER, PodClaims
-from kubectl_gpuadmit.placement.filters.resources_fit import Asked
 from kubectl_gpuadmit.verdict import Shortfall, Unknown
 
 CANNOT = "cannot allocate all claims"
 ELSEWHERE = "resourceclaim not available on the node"
-STALE = "cannot schedule extended resource claim"
-CANNOT_FIT = "cannot fit resource"
 INVALID = "invalid resource pools were encountered"
 
 REASONS = {
@@ -51,14 +47,6 @@ REASONS = {
         "A DRA driver has published slices that contradict each other, so none of their devices"
         " is used. Restart the driver on that node and read its log."
     ),
-    "placement/extended-stale": (
-        "A claim for the pod's extended resources is left from an earlier attempt. The "
-        "scheduler deletes it and tries again."
-    ),
-    "placement/extended-unserved": (
-        "An extended resource is neither advertised by the node nor mapped to devices there. "
-        "Check the DeviceClass's extendedResourceName and the device plugin."
-    ),
     "placement/attempt-fails": (
         "The scheduler gives the pod up with an error, whatever other nodes offer: a selector "
         "fails on a device, or a request for all devices meets a pool that is being updated. "
@@ -66,25 +54,6 @@ REASONS = {
     ),
 }
 ABORTS = "placement/attempt-fails"
-_MOST_HOLDERS = 128
-BINDING_TIMEOUT = dt.timedelta(minutes=10)
-"""DynamicResourcesArgs.bindingTimeout: how long devices may take to be attached."""
-
-
-def supplies(kubernetes: str) -> bool:
-    """Whether a DeviceClass can supply extended resources: DRAExtendedResource, on since 1.36."""
-    return version(kubernetes) >= (1, 36)
-
-
-def delegated(cluster: Cluster, wanted: Asked, *, kubernetes: str) -> frozenset[str]:
-    """Requested resources that a DeviceClass supplies where the node advertises none."""
-    if not supplies(kubernetes):
-        return frozenset()
-    names = [name for name, _ in wanted if extended.may_be_backed(name)]
-    if not names or not cluster.knows("DeviceClass"):
-        return frozenset()
-    backed = extended.backed(published(cluster).classes.values())
-    return frozenset(name for name in names if name in backed)
 
 
 class DynamicResources:
@@ -104,24 +73,28 @@ class DynamicResources:
         self._pod = pod
         self._kubernetes = kubernetes
         self._now = now
-        self._features: Features = allocator.of(kubernetes)
+        self._features: Features = allocator.of(kubernetes, cluster.gates)
         self._supplied = supplied
         self._found = found
+        self._unfollowed = self._features.unfollowed
+        """Why nothing can be said of the pod's claims here, '' where it can."""
+        group = pod.spec.schedulingGroup
+        if self._features.workload_claims and group is not None and group.podGroupName:
+            self._unfollowed = (
+                f"DRAWorkloadResourceClaims is on, and the pod belongs to PodGroup"
+                f" {group.podGroupName}: claims of PodGroups are not followed"
+            )
         self._published: Published = published(cluster)
         self._classes = self._published.classes
-        self._backed = {
-            name: class_
-            for name, class_ in extended.backed(self._classes.values()).items()
-            if name in supplied
-        }
-        self._stale = pod_claims.extended_claim(cluster, pod) if supplied else None
+        self._extended = ExtendedResources(cluster, pod, supplied) if supplied else None
         self._claims = found.claims
         self._open: tuple[tuple[Claim, ...], tuple[Claim, ...]] = ((), ())
         self._no_devices: dict[tuple[int, ...], tuple[list[Claim], tuple[Shortfall, ...]]] = {}
         self._answers: dict[str, tuple[Shortfall, ...]] = {}
         self._allocations: dict[str, tuple[list[Claim], Found]] = {}
-        self._of_resources: dict[tuple[str, ...], Claim] = {}
         self._unsure: dict[str, str] = {}
+        self._judged_as: dict[str, NodeInfo] = {}
+        self._of_node: NodeDraws | None = None
         self.lacking: set[str] = set()
         self.failed: dict[str, Fatal] = {}
         """Names of nodes on which no devices were found, so far."""
@@ -140,7 +113,7 @@ class DynamicResources:
         now: dt.datetime | None = None,
     ) -> DynamicResources | None:
         """None for a pod that has nothing to do with DRA."""
-        found = pod_claims.of(cluster, pod)
+        found = pod_claims.of(cluster, pod, kubernetes=kubernetes)
         if not (pod.spec.resourceClaims or supplied):
             return None
         return cls(cluster, pod, found, supplied, kubernetes=kubernetes, now=now)
@@ -148,6 +121,8 @@ class DynamicResources:
     # -- before any node ---------------------------------------------------------------------
 
     def _rejections(self) -> tuple[Shortfall, ...]:
+        if self._unfollowed:
+            return ()
         if self._found.refused:
             return self._found.refused
         if not self._cluster.knows("DeviceClass"):
@@ -166,6 +141,8 @@ class DynamicResources:
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
         """What the source does not hold and the answer hangs on."""
+        if self._unfollowed:
+            return (_unknown(self._unfollowed),)
         if self.rejections:
             return ()
         found = list(self._found.unknowns)
@@ -200,7 +177,7 @@ class DynamicResources:
     def asks(self, info: NodeInfo | None) -> tuple[Claim, ...]:
         """The pod's claims that have no devices yet, and the one that stands for the extended
         resources which a node would have to serve by devices."""
-        own = self._extended(info) if info is not None and self._supplied else None
+        own = self._own(info) if info is not None else None
         return (*self.to_allocate, *((own,) if isinstance(own, Claim) else ()))
 
     @property
@@ -215,8 +192,11 @@ class DynamicResources:
 
     def judge(self, info: NodeInfo) -> tuple[Shortfall, ...]:
         """What speaks against the node. A shortfall of code ``ABORTS`` ends the whole attempt."""
-        if self.rejections:
+        if self.rejections or self._unfollowed:
             return ()
+        if self._features.node_allocatable and self._judged_as.get(info.name) is not info:
+            self._answers.pop(info.name, None)  # the pods on the node matter, too
+            self._judged_as[info.name] = info
         found = self._answers.get(info.name)
         if found is None:
             found = self._answers[info.name] = self._judged(info)
@@ -224,15 +204,22 @@ class DynamicResources:
 
     def _judged(self, info: NodeInfo) -> tuple[Shortfall, ...]:
         claims = list(self.to_allocate)
-        if self._supplied:
-            own = self._extended(info)
-            if isinstance(own, Shortfall):
-                return (own,)
-            if own is None and not self._claims:
-                return ()
-            if own is not None:
-                claims.append(own)
-        away = [claim for claim in self._claims if self._is_away(claim, info)]
+        own = self._own(info)
+        if isinstance(own, Shortfall):
+            return (own,)
+        if own is None and not self._claims:
+            return ()
+        if own is not None:
+            claims.append(own)
+        away = [
+            claim
+            for claim in self._claims
+            if allocated_claims.is_away(claim, info, self._features, self._now)
+        ]
+        if self._features.node_allocatable and (
+            (shared := self._node_draws().shared(self._claims, info)) is not None
+        ):
+            return (shared,)
         if claims:
             try:
                 found = self._with_state().allocate(info, claims)
@@ -253,9 +240,31 @@ class DynamicResources:
                     self._no_devices[key] = (claims, (refused,))
                 return self._no_devices[key][1]
             self._allocations[info.name] = (claims, found)
+        if self._features.node_allocatable:
+            try:
+                if info.name in self._allocations:
+                    self._node_draws().must_be_sure(info)
+                short = self._node_draws().short(info, self._draws(info))
+            except Fatal as problem:
+                return (_refused(str(problem), ABORTS, problem.general),)
+            except Unsure as problem:
+                self._unsure[info.name] = str(problem)
+                return ()
+            if short:
+                return short
         if away:
             return (_refused(ELSEWHERE, "placement/claim-elsewhere", self._named(away)),)
         return ()
+
+    def _draws(self, info: NodeInfo) -> tuple[node_allocatable.Draw, ...]:
+        """On the node's own resources. Raises Fatal."""
+        return self._node_draws().of(info, self._claims, self._given(info))
+
+    def _node_draws(self) -> NodeDraws:
+        if self._of_node is None:
+            shelves = self._stock().shelves
+            self._of_node = NodeDraws(self._pod, self._features, self._published, shelves)
+        return self._of_node
 
     def _named(self, claims: Iterable[Claim]) -> str:
         """Claims as the pod's author knows them: those of templates by the pod's name for them."""
@@ -292,41 +301,12 @@ class DynamicResources:
 
         Those of the pod itself are not among them.
         """
-        claims = list(self.to_allocate)
-        if self._supplied:
-            own = self._extended(info)
-            if isinstance(own, Shortfall):
-                return ()
-            claims += [own] if own is not None else []
-        stock = self._stock()
-        pools = {tuple(pool.id) for pool in stock.shelves.pools(info)}
-        there = [
-            claim
-            for claim in Inventory.of(self._cluster).claims.values()
-            if claim.allocation is not None
-            and any(
-                (one.device.driver, one.device.pool) in pools for one in claim.allocation.devices
-            )
-        ]
-
-        def serves(kept: list[Claim]) -> bool:
-            given = (claim.allocation for claim in kept if claim.allocation is not None)
-            state = allocator.State.of(given, self._features)
-            try:
-                return Allocator(stock, state).allocate(info, claims) is not None
-            except (Fatal, NodeRefused, Unsure):
-                return False
-
-        if len(there) > _MOST_HOLDERS or not serves([]):
+        own = self._own(info)
+        if isinstance(own, Shortfall):
             return ()
-        kept: list[Claim] = []
-        gone: list[Claim] = []
-        for claim in there:
-            if serves([*kept, claim]):
-                kept.append(claim)
-            else:
-                gone.append(claim)
-        return tuple(gone)
+        claims = [*self.to_allocate, *((own,) if own is not None else ())]
+        every = Inventory.of(self._cluster).claims.values()
+        return allocated_claims.in_the_way(claims, every, info, self._stock(), self._features)
 
     def allocations(self, info: NodeInfo) -> tuple[tuple[Claim, Allocation], ...]:
         """What the claims would get on the node, () where they get nothing there."""
@@ -364,9 +344,11 @@ class DynamicResources:
 
     def _stock(self) -> allocator.Stock:
         stock = self._cluster.remembered(
-            ("stock", self._kubernetes),
+            ("stock", self._kubernetes, self._features),
             ("DeviceClass", "DeviceTaintRule", "ResourceSlice"),
-            lambda: allocator.stock(self._published, kubernetes=self._kubernetes),
+            lambda: allocator.stock(
+                self._published, kubernetes=self._kubernetes, gates=self._cluster.gates
+            ),
         )
         assert isinstance(stock, allocator.Stock)
         return stock
@@ -380,72 +362,17 @@ class DynamicResources:
             self._allocator = Allocator(stock, self._state)
         return self._allocator
 
-    def _extended(self, info: NodeInfo) -> Claim | Shortfall | None:
+    def _own(self, info: NodeInfo) -> Claim | Shortfall | None:
         """The claim for extended resources on this node; None where device plugins supply all."""
-        if self._stale is not None and self._stale.spec.devices.requests is not None:
-            return _refused(STALE, "placement/extended-stale", self._stale.name)
-        from_devices = {}
-        for name in self._asked_extended():
-            advertised = info.allocatable.get(name)
-            if name in self._backed and not advertised:
-                from_devices[name] = self._backed[name]
-            elif advertised is None:
-                return _refused(CANNOT_FIT, "placement/extended-unserved", name)
-        if not from_devices and not self._claims:
+        if self._extended is None:
             return None
-        key = tuple(sorted(from_devices))
-        if key not in self._of_resources:
-            self._of_resources[key] = Claim(
-                self._pod.namespace,
-                extended.CLAIM_NAME,
-                extended.requests(self._pod, from_devices),
-            )
-        return self._of_resources[key]
+        return self._extended.on(info, alone=not self._claims)
 
-    def _asked_extended(self) -> list[str]:
-        from kubectl_gpuadmit.kube import pods
-
-        return sorted(
-            name
-            for name, amount in pods.requests(self._pod).items()
-            if amount > 0 and extended.may_be_backed(name)
-        )
-
-    def _is_away(self, claim: Claim, info: NodeInfo) -> bool:
-        """An allocated claim that cannot be used on the node, or whose devices do not come."""
-        given = claim.allocation
-        if given is None:
-            return False
-        if given.node_selector is not None and not selectors.node_selector_matches(
-            given.node_selector, info.labels, info.name
-        ):
-            return True
-        return self._features.binding_conditions and self._binding_fails(claim, given)
-
-    def _binding_fails(self, claim: Claim, given: Allocation) -> bool:
-        statuses = (claim.raw.status.devices or ()) if claim.raw is not None else ()
-        for one in given.devices:
-            if not one.binding_conditions:
-                continue
-            status = next(
-                (s for s in statuses if (s.driver, s.pool, s.device) == tuple(one.device)), None
-            )
-            held = {c.type: c.status for c in (status.conditions or ())} if status else {}
-            if status is not None and any(
-                held.get(c) == "True" for c in one.binding_failure_conditions
-            ):
-                return True
-            if any(held.get(c) != "True" for c in one.binding_conditions):
-                return self._timed_out(given)
-        return False
-
-    def _timed_out(self, given: Allocation) -> bool:
-        if not given.timestamp or self._now is None:
-            return False
-        try:
-            return times.parse_instant(given.timestamp) + BINDING_TIMEOUT < self._now
-        except times.TimeError:
-            return False
+    def counted(self, pod: Pod, info: NodeInfo) -> Pod:
+        """A replica as it counts on the node: with what its claims draw there."""
+        if not self._features.node_allocatable or self.judge(info):
+            return pod
+        return node_allocatable.with_draws(pod, self._draws(info))
 
     # -- the replicas placed so far ------------------------------------------------------------
 
@@ -458,18 +385,7 @@ class DynamicResources:
             return  # no scheduler has tried the pod, so nobody has allocated anything
         self.judge(info)
         given = self._given(info)
-        made = pod_claims.of(self._cluster, pod).created
-        by_template = {one.annotations.get(dra.POD_CLAIM_NAME): one for one in made}
-        for claim, allocation in given:
-            if claim.name == extended.CLAIM_NAME:
-                raw = _extended_claim(pod, claim)
-            elif claim.raw is not None and claim.raw in self._found.created:
-                raw = by_template[claim.raw.annotations.get(dra.POD_CLAIM_NAME)]
-            elif claim.raw is not None:
-                raw = claim.raw
-            else:
-                continue
-            self._write(pod_claims.with_consumer(normal.allocated(raw, allocation), pod))
+        allocated_claims.written(self._cluster, pod, given, self._found.created)
         for claim in self._claims:
             if claim.allocation is not None:
                 held = self._cluster.get("ResourceClaim", claim.namespace, claim.name)
@@ -523,26 +439,6 @@ class DynamicResources:
 
     def fork(self) -> DynamicResources:
         return self
-
-
-def _extended_claim(pod: Pod, claim: Claim) -> dra.ResourceClaim:
-    owner = OwnerReference("v1", "Pod", pod.name, pod.metadata.uid or "", controller=True)
-    return dra.ResourceClaim(
-        apiVersion="resource.k8s.io/v1",
-        metadata=ObjectMeta(
-            name=f"{pod.name}-extended-resources-xxxxx",
-            namespace=pod.namespace,
-            annotations={dra.EXTENDED_CLAIM: "true"},
-            ownerReferences=(owner,),
-        ),
-    )
-
-
-def released(cluster: Cluster) -> None:
-    """Every claim lets go of its devices, as when all pods had ended; in place."""
-    for raw in list(cluster.every("ResourceClaim")):
-        if isinstance(raw, dra.ResourceClaim) and raw.status.allocation is not None:
-            cluster.apply(structs.replace(raw, status=dra.ResourceClaimStatus()))
 
 
 def _refused(text: str, code: str, subject: str = "") -> Shortfall:

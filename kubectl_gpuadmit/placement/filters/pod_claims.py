@@ -14,11 +14,12 @@ from __future__ import annotations
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.devices import normal
+from kubectl_gpuadmit.devices import allocator, dropped, normal
 from kubectl_gpuadmit.devices.model import Claim, Class
 from kubectl_gpuadmit.kube import dra
 from kubectl_gpuadmit.kube.objects import ObjectMeta, OwnerReference, Pod, PodResourceClaim
 from kubectl_gpuadmit.kube.quantity import QuantityError
+from kubectl_gpuadmit.kube.versions import LATEST, version
 from kubectl_gpuadmit.placement.filters import shortfall
 from kubectl_gpuadmit.verdict import Shortfall, Unknown
 
@@ -63,6 +64,11 @@ REASONS = {
         "A request has alternatives (firstAvailable), and this Kubernetes has them off (gate "
         "DRAPrioritizedList). State one thing under exactly."
     ),
+    "placement/claim-emptied": (
+        "The claim of a template is refused when it is made, for a field that it needs is dropped: "
+        "its feature gate is off (FailedResourceClaimCreation; the pod stays Pending). Switch the "
+        "gate on, or write the template without that field."
+    ),
     "placement/claim-no-source": (
         "An entry of spec.resourceClaims names neither a claim nor a template, so the pod is "
         "not queued. Name one."
@@ -85,7 +91,7 @@ class PodClaims(Struct, frozen=True):
 _NONE = PodClaims()
 
 
-def of(cluster: Cluster, pod: Pod) -> PodClaims:
+def of(cluster: Cluster, pod: Pod, *, kubernetes: str = LATEST) -> PodClaims:
     """Stops at the first claim that is not there, as the scheduler does."""
     entries = pod.spec.resourceClaims
     if not entries:
@@ -93,9 +99,9 @@ def of(cluster: Cluster, pod: Pod) -> PodClaims:
     found: list[Claim] = []
     created: list[dra.ResourceClaim] = []
     for entry in entries:
-        raw = _existing(cluster, pod, entry)
+        raw = _existing(cluster, pod, entry, kubernetes)
         if raw is None and entry.resourceClaimTemplateName and not _named_in_status(pod, entry):
-            raw = _made(cluster, pod, entry)
+            raw = _made(cluster, pod, entry, kubernetes)
             if isinstance(raw, dra.ResourceClaim):
                 created.append(raw)
         if raw is None:
@@ -119,7 +125,7 @@ def _named_in_status(pod: Pod, entry: PodResourceClaim) -> bool:
 
 
 def _existing(
-    cluster: Cluster, pod: Pod, entry: PodResourceClaim
+    cluster: Cluster, pod: Pod, entry: PodResourceClaim, kubernetes: str
 ) -> dra.ResourceClaim | Shortfall | Unknown | None:
     """None: no claim is needed, or it is still to be made."""
     name, owned = entry.resourceClaimName, False
@@ -144,6 +150,10 @@ def _existing(
             return None
         name, owned = written, True
     raw = cluster.get("ResourceClaim", pod.namespace, name)
+    if isinstance(raw, dra.ResourceClaim) and not raw.metadata.uid:
+        stored, _ = dropped.created(raw, allocator.of(kubernetes, cluster.gates))
+        assert isinstance(stored, dra.ResourceClaim)
+        raw = stored  # of the input: it is yet to be created
     if not isinstance(raw, dra.ResourceClaim):
         if not cluster.knows("ResourceClaim"):
             return _unknown(f"ResourceClaim {pod.namespace}/{name}", "resourceclaims")
@@ -159,9 +169,10 @@ def _existing(
             until="the claim is gone and made anew",
         )
     if owned and not _is_controlled_by(raw, pod):
+        word = "Pod" if version(kubernetes) >= (1, 36) else "pod"
         text = (
-            f"ResourceClaim {raw.namespace}/{name} was not created for Pod"
-            f" {pod.namespace}/{pod.name} (Pod is not owner)"
+            f"ResourceClaim {raw.namespace}/{name} was not created for {word}"
+            f" {pod.namespace}/{pod.name} ({word} is not owner)"
         )
         return _refusal("placement/claim-owner", text, name)
     return raw
@@ -175,7 +186,7 @@ def _is_controlled_by(claim: dra.ResourceClaim, pod: Pod) -> bool:
 
 
 def _made(
-    cluster: Cluster, pod: Pod, entry: PodResourceClaim
+    cluster: Cluster, pod: Pod, entry: PodResourceClaim, kubernetes: str
 ) -> dra.ResourceClaim | Shortfall | Unknown:
     """The claim that the controller would make from the template."""
     name = entry.resourceClaimTemplateName or ""
@@ -190,6 +201,17 @@ def _made(
     if not normal.readable(template):
         text = f"template {name} is in {template.apiVersion}"
         return _refusal("placement/claim-unreadable", text, name)
+    spec = template.spec.spec
+    devices, gone = dropped.of_claim(spec.devices, allocator.of(kubernetes, cluster.gates))
+    if gone:
+        spec = structs.replace(spec, devices=devices)
+        if empty := dropped.emptied(devices):
+            lost = next(one for one in gone if one.field.startswith(f"{empty}."))
+            text = (
+                f"no claim can be made from template {name}: {empty} is empty without"
+                f" {lost.field.removeprefix(empty)[1:]}, which is dropped, for {lost.gate} is off"
+            )
+            return _refusal("placement/claim-emptied", text, name)
     base = f"{pod.name or (pod.metadata.generateName or 'pod').rstrip('-')}-{entry.name}"
     meta = template.spec.metadata
     owner = OwnerReference("v1", "Pod", pod.name, pod.metadata.uid or "", controller=True)
@@ -202,7 +224,7 @@ def _made(
             annotations={**(meta.annotations or {}), dra.POD_CLAIM_NAME: entry.name},
             ownerReferences=(owner,),
         ),
-        spec=template.spec.spec,
+        spec=spec,
     )
 
 

@@ -42,6 +42,7 @@ type deviceAnswer struct {
 	Admin    bool              `json:"admin,omitempty"`
 	Shared   bool              `json:"shared,omitempty"`
 	Consumed map[string]string `json:"consumed,omitempty"`
+	Skips    []string          `json:"skips,omitempty"`
 }
 
 type scoring interface {
@@ -134,6 +135,7 @@ func sayDevice(result resourcev1.DeviceRequestAllocationResult) deviceAnswer {
 		Device:  deviceName(result),
 		Admin:   result.AdminAccess != nil && *result.AdminAccess,
 		Shared:  result.ShareID != nil,
+		Skips:   skippedOperations(result),
 	}
 	for name, amount := range result.ConsumedCapacity {
 		if said.Consumed == nil {

@@ -46,6 +46,9 @@ func podSecurityChecks(*securityapi.Version) (policy.Evaluator, error) {
 	return policy.NewEvaluator(policy.DefaultChecks())
 }
 
+// skippedOperations: 1.34 has none.
+func skippedOperations(resourcev1.DeviceRequestAllocationResult) []string { return nil }
+
 const tellsAllocations = false
 
 // pendingAllocation: 1.34 does not tell what Reserve has given to a claim.

@@ -81,6 +81,15 @@ func (w *world) frameworkOptions(ctx context.Context, snapshot *internalcache.Sn
 	}, nil
 }
 
+// skippedOperations is what the kubelet need not ask of the driver for the device.
+func skippedOperations(result resourcev1.DeviceRequestAllocationResult) []string {
+	var found []string
+	for _, one := range result.SkipNodeOperations {
+		found = append(found, string(one))
+	}
+	return found
+}
+
 const tellsAllocations = true
 
 // pendingAllocation is what Reserve has given to a claim, nil for nothing.

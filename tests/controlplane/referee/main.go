@@ -23,6 +23,8 @@ import (
 	"runtime/debug"
 
 	v1 "k8s.io/api/core/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 )
 
@@ -37,6 +39,8 @@ type question struct {
 	Numa json.RawMessage `json:"numa"`
 	// Plugins names admission plugins that are on besides the default ones.
 	Plugins []string `json:"plugins"`
+	// Gates are feature gates that are switched for this question alone.
+	Gates map[string]bool `json:"gates"`
 }
 
 // casus is one question after decoding: the world it speaks of and the pod that asks.
@@ -98,6 +102,31 @@ func main() {
 	}
 }
 
+// gatesSwitched is true while a question is answered that switches feature gates.
+var gatesSwitched bool
+
+// switchGates sets feature gates, as --feature-gates of every component would, until restore is called.
+func switchGates(wanted map[string]bool) (restore func(), err error) {
+	gate := utilfeature.DefaultMutableFeatureGate
+	before := map[string]bool{}
+	for name := range wanted {
+		if _, known := gate.GetAll()[featuregate.Feature(name)]; !known {
+			return nil, fmt.Errorf("no feature gate %s", name)
+		}
+		before[name] = gate.Enabled(featuregate.Feature(name))
+	}
+	if err := gate.SetFromMap(wanted); err != nil {
+		return nil, fmt.Errorf("feature gates: %w", err)
+	}
+	gatesSwitched = len(wanted) > 0
+	return func() {
+		gatesSwitched = false
+		if err := gate.SetFromMap(before); err != nil {
+			panic(err)
+		}
+	}, nil
+}
+
 // answer never panics: a case that breaks Kubernetes' code is a finding, not the end of the run.
 func answer(line []byte) (result map[string]any) {
 	result = map[string]any{}
@@ -112,6 +141,12 @@ func answer(line []byte) (result map[string]any) {
 		return result
 	}
 	result["id"] = q.ID
+	restore, err := switchGates(q.Gates)
+	if err != nil {
+		result["error"] = err.Error()
+		return result
+	}
+	defer restore()
 	world, err := newWorld(q.Objects)
 	if err != nil {
 		result["error"] = err.Error()

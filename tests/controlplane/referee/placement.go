@@ -117,7 +117,15 @@ func newScheduler(w *world) (*scheduler, error) {
 			return plugin, err
 		}
 	}
-	s.framework, err = frameworkruntime.NewFramework(ctx, registry, &profile, append(options,
+	configured := profile
+	if gatesSwitched { // some arguments of plugins are only allowed, and only defaulted, with a gate
+		configuration, err := latest.Default()
+		if err != nil {
+			return nil, err
+		}
+		configured = configuration.Profiles[0]
+	}
+	s.framework, err = frameworkruntime.NewFramework(ctx, registry, &configured, append(options,
 		frameworkruntime.WithClientSet(w.client),
 		frameworkruntime.WithInformerFactory(w.factory),
 		frameworkruntime.WithSnapshotSharedLister(s.snapshot),
