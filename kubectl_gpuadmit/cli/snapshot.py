@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,14 +87,24 @@ def snapshot(
         taken = cluster_of(source, now=now, context=context, kubeconfig=kubeconfig)
         data, annotations = _policy(policy)
         progress.step("trimming")
-        items = trim.items(taken.cluster, namespace=namespace, annotations=annotations)
         kinds = trim.known_kinds(taken.cluster)
+        count = 0
+
+        def each() -> Iterator[dict[str, Any]]:
+            return trim.each(taken.cluster, namespace=namespace, annotations=annotations)
+
+        def counted(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+            nonlocal count
+            for item in items:
+                count += 1
+                yield item
+
+        items: Iterable[dict[str, Any]] = each()
         if redact:
             from kubectl_gpuadmit.snapshots.redact import Keep, Redactor
 
-            redactor = Redactor.of(items, Keep.named_in(data))
-            items = [redactor.object(item) for item in items]
-        raw = encoded(items, as_of=taken.as_of, kinds=kinds)
+            items = map(Redactor.of(items, Keep.named_in(data)).object, each())
+        raw = encoded(counted(items), as_of=taken.as_of, kinds=kinds)
         progress.step(f"writing {file}")
         if file == "-":
             streams.write_data(raw.decode("utf-8"))
@@ -102,7 +113,7 @@ def snapshot(
     if taken.assumed:
         say(f"warning: {taken.assumed}")
     objects, size = (
-        plural(len(items), "object"),
+        plural(count, "object"),
         path.stat().st_size if path.is_file() else len(raw),
     )
     say(f"{file}: {objects} of {plural(len(kinds), 'kind')}, {size:,} bytes")

@@ -8,7 +8,7 @@ out, and no kind list claims that they were read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -78,19 +78,26 @@ _LINKS = ("secretRef", "keyring", "nodePublishSecretRef", "chapAuthDiscovery", "
 def items(
     cluster: Cluster, *, namespace: str = "", annotations: Collection[str] = ()
 ) -> list[dict[str, Any]]:
+    """As ``each``, all at once."""
+    return list(each(cluster, namespace=namespace, annotations=annotations))
+
+
+def each(
+    cluster: Cluster, *, namespace: str = "", annotations: Collection[str] = ()
+) -> Iterator[dict[str, Any]]:
     """Every object as plain data by kind, namespace and name.
 
     With ``namespace`` the others' own objects are left out, except what decides about room for
     everybody: pods, their volume claims and disruption budgets. ``annotations`` are kept besides
     the allow-list.
     """
-    return [
+    return (
         trimmed(obj, annotations)
         for kind in cluster.kinds()
         if kind not in NEVER
         for obj in sorted(cluster.every(kind), key=lambda o: (o.namespace, o.name))
         if not namespace or obj.namespace in ("", namespace) or kind in _SHARED
-    ]
+    )
 
 
 _SHARED = frozenset({"Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "ResourceClaim"})
@@ -188,16 +195,17 @@ class _Plain:
         self._more = annotations
 
     def struct(self, value: Struct) -> dict[str, Any]:
-        special = SPECIAL.get(type(value), {})
         found: dict[str, Any] = {}
-        for attribute, name, default in _fields(type(value)):
+        for attribute, name, default, special in _fields(type(value)):
             held = getattr(value, attribute)
             if held is None or held == default:
                 continue
-            if name in special:
-                made = special[name](held)
+            if special is not None:
+                made = special(held)
                 if made is not None:
                     found[name] = made
+            elif held.__class__ is str:
+                found[name] = held
             elif name == "annotations":
                 if kept := secrets.kept_annotations(held, self._more):
                     found[name] = kept
@@ -206,18 +214,17 @@ class _Plain:
         return found
 
     def _value(self, held: Any) -> Any:
-        match held:
-            case Struct():
-                return self.struct(held)
-            case tuple() | list():
-                return [self._value(item) for item in held]
-            case _:
-                return held
+        if isinstance(held, Struct):
+            return self.struct(held)
+        if isinstance(held, tuple | list):
+            return [self._value(item) for item in held]
+        return held
 
 
 @cache
-def _fields(cls: type[Struct]) -> tuple[tuple[str, str, Any], ...]:
-    """(attribute, field, default) in the order of the struct."""
+def _fields(cls: type[Struct]) -> tuple[tuple[str, str, Any, Callable[[Any], Any] | None], ...]:
+    """(attribute, field, default, its ``SPECIAL``) in the order of the struct."""
+    special = SPECIAL.get(cls, {})
     return tuple(
         (
             f.name,
@@ -227,6 +234,7 @@ def _fields(cls: type[Struct]) -> tuple[tuple[str, str, Any], ...]:
             else f.default_factory()
             if f.default_factory is not msgspec.NODEFAULT
             else msgspec.NODEFAULT,
+            special.get(f.encode_name),
         )
         for f in msgspec.structs.fields(cls)
     )
