@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+from kubectl_gpuadmit.adapters.kube.connection import Access
+from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
 from kubectl_gpuadmit.adapters.kube.node_maps import CustomObjects
 from kubectl_gpuadmit.agent.loop import Agent, Settings
 from kubectl_gpuadmit.topology.observe import observe

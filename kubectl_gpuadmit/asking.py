@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.rule import Ask, Found, Rule
@@ -29,6 +30,8 @@ class Terms(Struct, frozen=True):
     """Every rule that is asked, in the order of asking."""
     kubernetes: str = "1.37"
     """Version of the API server whose defaults are applied."""
+    requester: Requester | None = None
+    """Who applies the workloads; None where nobody says."""
 
     @property
     def plugins(self) -> frozenset[str]:

@@ -24,6 +24,7 @@ from kubectl_gpuadmit.kube.decode import decode_object
 from kubectl_gpuadmit.kube.dra import DRA_GROUP
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim, Pod
+from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.proposals import Case
@@ -104,15 +105,17 @@ def evaluate(
     namespace: str = "default",
     with_remedies: bool = True,
     kubernetes: str = "1.37",
+    requester: Requester | None = None,
 ) -> Report:
     """Judges every workload among ``documents``.
 
-    ``namespace`` is where objects go that name none, ``kubernetes`` the API server's version.
+    ``namespace`` is where objects go that name none, ``kubernetes`` the API server's version,
+    ``requester`` who applies them where that is known.
     A document that cannot be read is reported as ``Skipped(treated="unreadable")`` and stops nobody
     else.
     """
     state = State(cluster.fork(), Ledger.of(cluster))
-    terms = _terms(policy, now, kubernetes)
+    terms = _terms(policy, now, kubernetes, requester)
     brought: list[tuple[Document, KubeObject]] = []
     items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
     refused = {(v.ref.kind, v.ref.namespace, v.ref.name): v.location for v in verdicts}
@@ -175,10 +178,12 @@ def judged_alone(
     return judge(workload, state, _terms(policy, now, kubernetes))[0]
 
 
-def _terms(policy: Policy, now: dt.datetime, kubernetes: str) -> Terms:
+def _terms(
+    policy: Policy, now: dt.datetime, kubernetes: str, requester: Requester | None = None
+) -> Terms:
     assert rules.__all__, "importing the package registers every rule"
     every = tuple(REGISTRY[name] for name in sorted(REGISTRY))
-    return Terms(policy=policy, now=now, rules=every, kubernetes=kubernetes)
+    return Terms(policy=policy, now=now, rules=every, kubernetes=kubernetes, requester=requester)
 
 
 def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
@@ -268,7 +273,7 @@ def apply(
 
     By its own validation (claims, templates and device classes), a LimitRange or a quota.
     """
-    findings = _invalid(obj, kubernetes)
+    findings = _invalid(obj, state.cluster, kubernetes)
     if isinstance(obj, PersistentVolumeClaim):
         findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
     charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
@@ -278,13 +283,14 @@ def apply(
     return (*findings, *charged), unknowns
 
 
-def _invalid(obj: KubeObject, kubernetes: str) -> tuple[Finding, ...]:
+def _invalid(obj: KubeObject, cluster: Cluster, kubernetes: str) -> tuple[Finding, ...]:
     if not obj.apiVersion.startswith(f"{DRA_GROUP}/"):
         return ()
     # CEL is not imported by runs that have no claims
     from kubectl_gpuadmit.admission import device_claims
 
-    return device_claims.findings(obj, kubernetes=kubernetes)
+    stored = cluster.get(obj.kind, obj.namespace, obj.name)
+    return device_claims.findings(obj, stored=stored, kubernetes=kubernetes)
 
 
 def _refusal(

@@ -19,9 +19,12 @@ from kubectl_gpuadmit.admission import chain, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.asking import Terms
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices.claimed import Claimed, claimed, total
+from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.gpus import pod_gpus
+from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import OwnerReference, Pod
-from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
+from kubectl_gpuadmit.kube.workloads import PodGroup, Workload, expand
 from kubectl_gpuadmit.placement import daemons
 from kubectl_gpuadmit.placement.place import Placed, place
 from kubectl_gpuadmit.policy import serving
@@ -109,6 +112,7 @@ class _Group(Struct):
     admitted: int
     placed: Placed
     gpus: dict[str, int]
+    devices: Claimed
     findings: list[Finding]
     unknowns: list[Unknown]
     mutations: list[Mutation]
@@ -125,6 +129,7 @@ class _Group(Struct):
 def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, State]:
     """The verdict on ``workload``, and the state that later workloads of the run meet."""
     state = before.fork()
+    workload, of_object = _by_policies(workload, state.cluster, terms)
     findings = [f for told in workload.findings for f in asking.levelled(told, terms, workload)]
     unknowns = list(workload.unknowns)
 
@@ -137,12 +142,8 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
     charged = state.ledger.admit_objects(namespace, _created(workload, state.cluster, running))
     findings += charged[0]
     unknowns += charged[1]
-    if native.present(state.cluster):
-        from kubectl_gpuadmit.admission.native import told
-
-        of_object = told.workload_findings(workload, state.cluster, kubernetes=terms.kubernetes)
-        findings += of_object[0]
-        unknowns += of_object[1]
+    findings += of_object.findings
+    unknowns += of_object.unknowns
     refused = any(_denies(f) for f in findings)
 
     groups: list[_Group] = []
@@ -158,8 +159,49 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
 
     findings += [f for one in groups for f in one.findings]
     unknowns += [u for one in groups for u in one.unknowns]
-    verdict = _verdict(workload, groups, _unique(findings), _unique(unknowns))
+    verdict = _verdict(workload, groups, _unique(findings), _unique(unknowns), of_object.mutations)
     return verdict, state if _takes_effect(workload, groups, running, refused=refused) else before
+
+
+class _OfObject(Struct):
+    """What policies of the cluster made and said of the workload's own object."""
+
+    mutations: list[Mutation]
+    findings: list[Finding]
+    unknowns: list[Unknown]
+
+
+def _by_policies(workload: Workload, cluster: Cluster, terms: Terms) -> tuple[Workload, _OfObject]:
+    """The workload as MutatingAdmissionPolicies leave it: its controller sees no other."""
+    if not native.present(cluster):
+        return workload, _OfObject([], [], [])
+    from kubectl_gpuadmit.admission.native import told
+
+    said = told.workload_policies(workload, terms.requester, cluster, kubernetes=terms.kubernetes)
+    mutations, after = [], workload.manifest
+    for mutation in said.mutations:
+        before = templates.present(after, mutation.ops)
+        mutations.append(structs.replace(mutation, before=before))
+        after = templates.changed(after, mutation.ops)
+    made = _OfObject(mutations, said.findings, said.unknowns)
+    if not mutations:
+        return workload, made
+    again: object
+    try:
+        again = expand(
+            Document(workload.location, 0, 0, after),
+            declared=terms.policy.declared_kinds,
+            namespace=workload.ref.namespace,
+            cluster=cluster,
+        )
+    except BadManifest as problem:
+        again = problem
+    if isinstance(again, Workload):
+        return again, made
+    policies = " and ".join(mutation.summary for mutation in mutations)
+    missing = f"what becomes of the {workload.ref.kind} that {policies} make: {again}"
+    made.unknowns.append(Unknown("admission/policy", missing, "deny"))
+    return workload, made
 
 
 def _takes_effect(
@@ -205,8 +247,10 @@ def _judge_group(
     unknowns = [*changed.unknowns, *changed.stored.unknowns, *second.unknowns]
     if native.present(cluster):
         from kubectl_gpuadmit.admission.native import told
+        from kubectl_gpuadmit.admission.native.who import Makers
 
-        said = told.pod_findings(group, pod, cluster, kubernetes=terms.kubernetes)
+        makers = Makers.of_pods(workload, terms.requester)
+        said = told.pod_findings(group, pod, makers, cluster, kubernetes=terms.kubernetes)
         findings += said[0]
         unknowns += said[1]
     of_rules = [*changed.findings]
@@ -249,6 +293,7 @@ def _judge_group(
         admitted=admitted,
         placed=placed,
         gpus={name: n * len(names) for name, n in pod_gpus(pod).items()},
+        devices=claimed(asking_pod, cluster),
         findings=[
             *(templates.rooted(f, group) for f in findings),
             *of_rules,
@@ -291,6 +336,7 @@ def _without_pods(
         admitted=0,
         placed=none,
         gpus={},
+        devices=Claimed(),
         findings=findings,
         unknowns=unknowns,
         mutations=changed.mutations,
@@ -371,8 +417,10 @@ def _ask_native(now: _Changed, cluster: Cluster, terms: Terms) -> None:
     if not native.present(cluster):
         return
     from kubectl_gpuadmit.admission.native.told import pod_mutations
+    from kubectl_gpuadmit.admission.native.who import Makers
 
-    told = pod_mutations(now.group, now.stored.pod, cluster, kubernetes=terms.kubernetes)
+    makers = Makers.of_pods(now.workload, terms.requester)
+    told = pod_mutations(now.group, now.stored.pod, makers, cluster, kubernetes=terms.kubernetes)
     now.findings += told.findings
     now.unknowns += told.unknowns
     for mutation in told.mutations:
@@ -495,13 +543,15 @@ def _verdict(
     groups: list[_Group],
     findings: tuple[Finding, ...],
     unknowns: tuple[Unknown, ...],
+    of_object: list[Mutation],
 ) -> Verdict:
     gpus: dict[str, int] = {}
     for one in groups:
         for name, amount in one.gpus.items():
             gpus[name] = gpus.get(name, 0) + amount
+    devices = total((one.devices, one.pods) for one in groups)
     worst = min(groups, key=lambda one: GRAVEST_PLACEMENT.index(one.placed.placement), default=None)
-    mutations = _unique_mutations(m for one in groups for m in one.mutations)
+    mutations = (*of_object, *_unique_mutations(m for one in groups for m in one.mutations))
     objects = [m for m in mutations if m.of == "object" and m.level == "deny"]
     ops = [op for one in groups for op in one.ops]
     return Verdict(
@@ -533,11 +583,14 @@ def _verdict(
                 one.pods,
                 {name: n // max(one.pods, 1) for name, n in one.gpus.items()},
                 len(one.pod.spec.resourceClaims or ()),
+                one.devices.own,
+                one.devices.in_common,
             )
             for one in groups
         ),
         models=tuple(model for one in groups for model in one.models),
-        object_patch=tuple(op for m in objects for op in m.ops),
+        devices=devices,
+        object_patch=tuple(op for m in objects if m.rule for op in m.ops),
         events=tuple(m.event for m in objects if m.event is not None),
     )
 

@@ -150,35 +150,72 @@ def needs(
     return tuple(found)
 
 
-def parameters(objects: Iterable[KubeObject], homes: Iterable[str]) -> tuple[Need, ...]:
-    """ConfigMaps that admission policies among ``objects`` take parameters from.
+class Place(Struct, frozen=True):
+    """Where parameters of one binding lie."""
 
-    Parameters of other kinds are not read: what such a policy says is unknown.
-    """
+    namespaces: tuple[str, ...]
+    """Where the kind lives in namespaces: these; none: all of them."""
+    fields: str = ""
+    labels: str = ""
+    """Field and label selector."""
+
+
+class Parameters(Struct, frozen=True):
+    """Objects of one kind that admission policies take parameters from."""
+
+    api_version: str
+    kind: str
+    places: tuple[Place, ...]
+
+
+def parameters(
+    objects: Iterable[KubeObject], homes: Iterable[str] | None
+) -> tuple[Parameters, ...]:
+    """What the bindings among ``objects`` refer to, by kind; ``homes`` are the namespaces of the
+    question, None where it is about all. Never Secrets."""
     specs = [
-        (one.realKind, one.name, one.document.get("spec"))
+        (one.realKind, one.name, spec)
         for one in objects
-        if isinstance(one, Generic) and one.realKind in ADMISSION_CONFIGURATION
+        if isinstance(one, Generic)
+        and one.realKind in ADMISSION_CONFIGURATION
+        and isinstance(spec := one.document.get("spec"), dict)
     ]
-    with_maps = {
-        (kind, name)
+    kinds = {
+        (kind, name): (str(given.get("apiVersion", "")), str(given.get("kind", "")))
         for kind, name, spec in specs
-        if isinstance(spec, dict) and _is_config_map(spec.get("paramKind"))
+        if isinstance(given := spec.get("paramKind"), dict)
     }
-    found: dict[Need, None] = {}
+    here = () if homes is None else tuple(sorted(set(homes)))
+    found: dict[tuple[str, str], dict[Place, None]] = {}
     for kind, _, spec in specs:
-        ref = spec.get("paramRef") if isinstance(spec, dict) else None
-        policy = (kind.removesuffix("Binding"), str((spec or {}).get("policyName", "")))
-        if not isinstance(ref, dict) or policy not in with_maps:
+        ref = spec.get("paramRef")
+        of = kinds.get((kind.removesuffix("Binding"), str(spec.get("policyName", ""))))
+        if of is None or of == ("v1", "Secret"):
             continue
-        places = [str(ref["namespace"])] if ref.get("namespace") else sorted(set(homes))
-        fields = f"metadata.name={ref['name']}" if ref.get("name") else ""
-        found.update((Need("ConfigMap", (place,), fields=fields), None) for place in places)
-    return tuple(found)
+        places = found.setdefault(of, {})
+        if isinstance(ref, dict):
+            namespaces = (str(ref["namespace"]),) if ref.get("namespace") else here
+            fields = f"metadata.name={ref['name']}" if ref.get("name") else ""
+            labels = "" if fields else _labels(ref.get("selector"))
+            places[Place(namespaces, fields, labels)] = None
+    return tuple(Parameters(*of, tuple(places)) for of, places in sorted(found.items()))
 
 
-def _is_config_map(kind: Any) -> bool:
-    return isinstance(kind, dict) and kind.get("kind") == "ConfigMap"
+def _labels(selector: Any) -> str:
+    """A label selector as a query has it; what cannot be said so is left to the engine."""
+    if not isinstance(selector, dict):
+        return ""
+    terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    for one in selector.get("matchExpressions") or ():
+        key, values = str(one.get("key", "")), ",".join(map(str, one.get("values") or ()))
+        match one.get("operator"):
+            case "In" | "NotIn" as operator:
+                terms.append(f"{key} {operator.lower()} ({values})")
+            case "Exists":
+                terms.append(key)
+            case "DoesNotExist":
+                terms.append(f"!{key}")
+    return ",".join(terms)
 
 
 def _config_maps(workloads: Iterable[Workload], policy: Policy) -> list[Need]:

@@ -30,6 +30,14 @@ def present(template: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str
     return before
 
 
+def changed(manifest: dict[str, Any], ops: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The whole manifest with operations on it applied, which are known to apply."""
+    import jsonpatch
+
+    after: dict[str, Any] = jsonpatch.apply_patch(manifest, list(ops), in_place=False)
+    return after
+
+
 def patched(group: PodGroup, ops: Iterable[dict[str, Any]]) -> PodGroup:
     """The group with its template changed. Raises NotApplicable.
 

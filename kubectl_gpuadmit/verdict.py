@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kubectl_gpuadmit.errors import GpuAdmitError
 
@@ -176,6 +176,10 @@ class Group(Struct, frozen=True):
     """GPU resource name -> number for each pod."""
     claims: int = 0
     """Entries of each pod's ``spec.resourceClaims``."""
+    devices: dict[str, int] = field(default_factory=dict)
+    """DeviceClass -> GPUs that each pod gets by claims of its own."""
+    shared: dict[str, int] = field(default_factory=dict)
+    """DeviceClass -> GPUs of claims that all the pods use together."""
 
 
 class ServedOn(Struct, frozen=True):
@@ -255,6 +259,8 @@ class Verdict(Struct, frozen=True):
     """The pods by role; empty where nobody counted them apart."""
     models: tuple[ServedModel, ...] = ()
     """Models that its pods serve."""
+    devices: dict[str, int] = field(default_factory=dict)
+    """DeviceClass -> GPUs that claims of all pods ask for; a shared claim counts once."""
     object_patch: tuple[dict[str, Any], ...] = ()
     """Applied changes of the workload's own object, beside those of its template."""
     events: tuple[ObjectEvent, ...] = ()
@@ -288,13 +294,13 @@ class Skipped(Struct, frozen=True):
     """What would make it judged."""
 
 
-def unreadable(error: GpuAdmitError, ref: Ref | None = None) -> Skipped:
+def unreadable(error: GpuAdmitError) -> Skipped:
     """An input document that could not be read, with everything that its error knows."""
     place = error.file
     if error.line:
         place += f":{error.line}" + (f":{error.column}" if error.column else "")
     return Skipped(
-        ref=ref or Ref("", "", "", ""),
+        ref=Ref("", "", "", ""),
         location=place,
         treated="unreadable",
         detail=error.message,

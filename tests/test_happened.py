@@ -10,7 +10,8 @@ from msgspec import structs
 
 from kubectl_gpuadmit import rules
 from kubectl_gpuadmit.agreement import ServerAnswer, compared, expanded_pod
-from kubectl_gpuadmit.happened import History, placed, with_history
+from kubectl_gpuadmit.happened import with_history
+from kubectl_gpuadmit.happened.history import History, placed
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.narrowed import Absence, narrowed
 from kubectl_gpuadmit.needs import LIVING_PODS, Need, needs

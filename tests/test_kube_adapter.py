@@ -16,17 +16,22 @@ from typing import Any
 
 import pytest
 
-from kubectl_gpuadmit.adapters.kube import listing
-from kubectl_gpuadmit.adapters.kube.connection import Access, Connection, connect
+from kubectl_gpuadmit.adapters.kube import listing, whoami
+from kubectl_gpuadmit.adapters.kube.connection import Access, Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
+from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
 from kubectl_gpuadmit.adapters.kube.named import document, fetch
 from kubectl_gpuadmit.adapters.kube.reading import read_cluster, server_version
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
 from kubectl_gpuadmit.cli.main import main
+from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadInput, GpuAdmitError, NothingChecked, Unanswerable
+from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.narrowed import Absence
 from kubectl_gpuadmit.needs import Need
 from tests.fakes.apiserver import ApiServer, Reply, Request, forbidden, page, refusal
+
+Json = dict[str, Any]
 
 PODS = BUILT_IN["Pod"]
 
@@ -138,30 +143,106 @@ def test_work_in_parallel_keeps_its_order_and_raises_what_was_raised() -> None:
 # -- a cluster -------------------------------------------------------------------------------------
 
 
+def policy_with(kind: Json | None, **ref: Any) -> list[Json]:
+    group, named = "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"
+    spec = {"paramKind": kind} if kind else {}
+    return [
+        {**thing(named, "limits", group), "spec": spec},
+        {
+            **thing(f"{named}Binding", "limits", group),
+            "spec": {"policyName": "limits", "paramRef": ref},
+        },
+    ]
+
+
+POLICY_NEEDS = [Need("ValidatingAdmissionPolicy"), Need("ValidatingAdmissionPolicyBinding")]
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap"}
+LIMIT = {"apiVersion": "example.com/v1", "kind": "Limit"}
+
+
+def recorded(cluster: Cluster) -> list[Any]:
+    """The spec of every record about parameters."""
+    return [one.document["spec"] for one in cluster.every("PolicyParameters")]  # type: ignore
+
+
 def test_parameters_of_admission_policies_are_read_once_the_policies_are_known(
     server: ApiServer, connection: Connection
 ) -> None:
-    group = "admissionregistration.k8s.io/v1"
-    kind = "ValidatingAdmissionPolicy"
     server.objects = [
-        {
-            "apiVersion": group,
-            "kind": kind,
-            "metadata": {"name": "limits"},
-            "spec": {"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}},
-        },
-        {
-            "apiVersion": group,
-            "kind": f"{kind}Binding",
-            "metadata": {"name": "limits"},
-            "spec": {"policyName": "limits", "paramRef": {"name": "settings"}},
-        },
+        *policy_with(CONFIG_MAP, name="settings"),
         thing("ConfigMap", "settings", namespace="team-a"),
     ]
-    needs = [Need(kind), Need(f"{kind}Binding")]
-    cluster = read_cluster(connection, needs, homes=["team-a", "team-b"]).cluster
-    assert cluster.knows("ConfigMap")
+    cluster = read_cluster(connection, POLICY_NEEDS, homes=["team-a", "team-b"]).cluster
+    assert not cluster.knows("ConfigMap"), "only those of the name were read"
     assert [one.name for one in cluster.every("ConfigMap")] == ["settings"]
+    assert recorded(cluster) == [{**CONFIG_MAP, "served": True, "namespaced": True}]
+    asked = [(one.path, one.query) for one in server.asked if "configmaps" in one.path]
+    fields = {"fieldSelector": "metadata.name=settings", "limit": "500"}
+    assert asked == [
+        (f"/api/v1/namespaces/{home}/configmaps", fields) for home in ("team-a", "team-b")
+    ]
+
+
+def test_a_snapshot_reads_the_parameters_of_all_namespaces(
+    server: ApiServer, connection: Connection
+) -> None:
+    selector = {
+        "matchLabels": {"for": "gpu"},
+        "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["a", "b"]}],
+    }
+    server.objects = policy_with(CONFIG_MAP, selector=selector)
+    read_cluster(connection, POLICY_NEEDS, homes=["team-a"], everywhere=True)
+    asked = [(one.path, one.query) for one in server.asked if "configmaps" in one.path]
+    labels = {"labelSelector": "for=gpu,tier notin (a,b)", "limit": "500"}
+    assert asked == [("/api/v1/configmaps", labels)]
+
+
+def test_parameters_of_any_kind_are_found_by_discovery(
+    server: ApiServer, connection: Connection
+) -> None:
+    server.serve("example.com", "v1", "Limit", "limits", scope="Cluster")
+    server.objects = [
+        *policy_with(LIMIT, name="a"),
+        {**thing("Limit", "a", "example.com/v1"), "spec": {"max": 3}},
+    ]
+    cluster = read_cluster(connection, POLICY_NEEDS, homes=["team-a"]).cluster
+    (found,) = cluster.every("Limit")
+    assert found.document["spec"] == {"max": 3}  # type: ignore[attr-defined]
+    assert recorded(cluster) == [{**LIMIT, "served": True, "namespaced": False}]
+    other = {"apiVersion": "example.com/v2", "kind": "Limit"}
+    server.objects = policy_with(other, name="a")
+    cluster = read_cluster(connection, POLICY_NEEDS, homes=["team-a"]).cluster
+    assert recorded(cluster) == [{**other, "served": False}]
+
+
+def test_refused_parameters_narrow_the_answer_and_secrets_are_never_asked_for(
+    server: ApiServer, connection: Connection
+) -> None:
+    server.objects = policy_with(CONFIG_MAP, name="settings")
+    path = "/api/v1/namespaces/team-a/configmaps"
+    server.on(path, forbidden("list", "configmaps"))
+    facts = read_cluster(connection, POLICY_NEEDS, homes=["team-a"])
+    assert recorded(facts.cluster) == []
+    assert facts.absences == (
+        Absence(
+            ("ConfigMap",),
+            'user "dev" may not list configmaps in namespace team-a',
+            'a Role in team-a would need: apiGroups: [""], resources: [configmaps], verbs: [list]',
+        ),
+    )
+    server.objects = policy_with({"apiVersion": "v1", "kind": "Secret"}, name="settings")
+    read_cluster(connection, POLICY_NEEDS, homes=["team-a"])
+    assert not [one.path for one in server.asked if "secrets" in one.path]
+
+
+def test_the_api_server_says_who_asks(server: ApiServer, connection: Connection) -> None:
+    info = {"username": "dev", "groups": ["developers"], "extra": {"scopes": ["read"]}}
+    server.on(whoami.PATH, Reply({"status": {"userInfo": info}}), method="POST")
+    assert whoami.whoami(connection) == Requester("dev", ("developers",), "", {"scopes": ("read",)})
+    (asked,) = server.asked
+    assert asked.json["kind"] == "SelfSubjectReview"
+    server.on(whoami.PATH, forbidden("create", "selfsubjectreviews"), method="POST")
+    assert whoami.whoami(connection) is None
 
 
 def test_a_refused_kind_narrows_the_answer_and_names_the_rule(

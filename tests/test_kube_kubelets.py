@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_gpuadmit.adapters.kube.connection import Access, Connection, connect
+from kubectl_gpuadmit.adapters.kube.connection import Access, Connection
+from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
 from kubectl_gpuadmit.adapters.kube.kubelets import MOST
 from kubectl_gpuadmit.adapters.kube.reading import Facts, read_cluster
 from kubectl_gpuadmit.needs import ALIGNMENT, Need

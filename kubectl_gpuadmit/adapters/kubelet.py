@@ -144,7 +144,7 @@ class PodResources:
                     **self._allocatable(grpc, channel),
                 )
         except grpc.RpcError as problem:
-            raise self._silent(grpc, problem) from None
+            raise self._silent(problem) from None
 
     def of_pod(self, namespace: str, name: str) -> tuple[ContainerGrant, ...]:
         """What one pod has. Raises Unanswerable (``kubelet-silent``), also for an unknown pod."""
@@ -156,7 +156,7 @@ class PodResources:
                 ).pod_resources
                 return tuple(_container(pod, container) for container in pod.containers)
         except grpc.RpcError as problem:
-            raise self._silent(grpc, problem) from None
+            raise self._silent(problem) from None
 
     def _call(self, channel: Any, method: str, **fields: str) -> Any:
         asked, answered = METHODS[method]
@@ -178,7 +178,7 @@ class PodResources:
             "memory": tuple(map(_memory, answer.memory)),
         }
 
-    def _silent(self, grpc: Any, problem: Any) -> Unanswerable:
+    def _silent(self, problem: Any) -> Unanswerable:
         code = problem.code().name.lower().replace("_", " ")
         return Unanswerable(
             "kubelet-silent",

@@ -22,6 +22,7 @@ from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.checkpoint import Checkpoint
 from kubectl_gpuadmit.sizing.formats import config, gguf, safetensors
 from kubectl_gpuadmit.sizing.registry import Entry
+from kubectl_gpuadmit.sizing.trial import Trial
 
 _CONFIG = "config.json"
 _INDEX = "model.safetensors.index.json"
@@ -56,6 +57,24 @@ def read_model(folder: Path) -> tuple[Architecture, Checkpoint | None]:
     return (
         config.architecture(_small(file), str(file), modelopt=modelopt),
         read_checkpoint(folder),
+    )
+
+
+def read_config(path: str) -> Trial:
+    """The model of a folder or of one configuration file, under its engine's defaults. Beside a
+    file of another name than config.json no tensors are looked for."""
+    given = Path(path)
+    if given.is_dir():
+        folder, (architecture, checkpoint) = given, read_model(given)
+    else:
+        folder = given.parent
+        architecture = config.architecture(read_file(given), path)
+        checkpoint = read_checkpoint(folder) if given.name == _CONFIG else None
+    return Trial(
+        model=folder.resolve().name or path,
+        source=path,
+        architecture=architecture,
+        checkpoint=checkpoint,
     )
 
 
@@ -152,6 +171,19 @@ def read_gguf_model(path: Path) -> Entry:
         source=str(path),
         architecture=read.architecture,
         checkpoint=read.checkpoint if parts == 1 else _all_parts(path, parts),
+    )
+
+
+def read_gguf_trial(path: str) -> Trial:
+    """The same of a GGUF file. Raises BadInput for one that does not describe its model."""
+    entry = read_gguf_model(Path(path))
+    if entry.architecture is None:
+        raise BadInput("no-models", "says nothing of the model's architecture", file=path)
+    return Trial(
+        model=entry.name,
+        source=path,
+        architecture=entry.architecture,
+        checkpoint=entry.checkpoint,
     )
 
 

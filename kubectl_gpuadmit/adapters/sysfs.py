@@ -18,7 +18,6 @@ from kubectl_gpuadmit.topology.readings import Card, Kernel, PciPlace, Socket
 NVIDIA = "0x10de"
 GPU_CLASSES = ("0x0300", "0x0302")
 """VGA and 3D controllers; NVSwitches are bridges (0x0680)."""
-BRIDGES = "0x0604"
 NETWORK = ("0x0200", "0x0207")
 """Ethernet and InfiniBand controllers."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"

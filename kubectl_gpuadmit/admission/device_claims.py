@@ -21,6 +21,7 @@ from kubectl_gpuadmit.admission.field_errors import (
     FieldError,
     Where,
     duplicate,
+    forbidden,
     invalid,
     message,
     quoted,
@@ -80,11 +81,18 @@ def judged(obj: KubeObject) -> bool:
     return served and isinstance(obj, ResourceClaim | ResourceClaimTemplate | DeviceClass)
 
 
-def findings(obj: KubeObject, *, kubernetes: str = "1.37") -> tuple[Finding, ...]:
-    """One finding for each complaint; () for an object of another kind."""
-    if not judged(obj):
+def findings(
+    obj: KubeObject, *, stored: KubeObject | None = None, kubernetes: str = "1.37"
+) -> tuple[Finding, ...]:
+    """One finding for each complaint; () for an object of another kind.
+
+    ``stored``: the object of this name that is there already. One that has the same spec was taken
+    once, and is not validated again.
+    """
+    if not judged(obj) or (stored is not None and _spec(stored) == _spec(obj)):
         return ()
     found = errors(obj, kubernetes=kubernetes)
+    flat = obj.apiVersion.endswith("/v1beta1")
     name = stored_name(obj)
     kind = f"{obj.kind}.{DRA_GROUP}"
     return tuple(
@@ -93,10 +101,14 @@ def findings(obj: KubeObject, *, kubernetes: str = "1.37") -> tuple[Finding, ...
             f'{obj.kind} "{name}" is invalid: {_in_one_line(error.text)}',
             message(name, found, kind),
             evidence=(Evidence(f"{obj.kind} {name}", error.path, error.shown, None, error.detail),),
-            field=error.pointer,
+            field=error.pointer.replace("/exactly", "") if flat else error.pointer,
         )
         for error in found
     )
+
+
+def _spec(obj: KubeObject) -> object:
+    return getattr(obj, "spec", None)
 
 
 def errors(obj: KubeObject, *, kubernetes: str = "1.37") -> list[FieldError]:
@@ -153,7 +165,7 @@ class _Check:
                 self._cannot_be_set((*at, field))
 
     def _cannot_be_set(self, where: Where) -> None:
-        self._by_hand.append(FieldError(_MANY, where, "Forbidden", None, "cannot be set"))
+        self._by_hand.append(forbidden(_MANY, where, "cannot be set"))
 
     def _labelled(self, meta: ObjectMeta, at: Where, *, annotations_first: bool = False) -> None:
         labels = list(validation_scheduling.labels(meta.labels, (*at, "labels")))
@@ -207,15 +219,16 @@ class _Check:
         found = selectors.compile(
             text, kubernetes=self._kubernetes, list_attributes=False, new=True
         )
-        if not isinstance(found, selectors.Problem):
-            return
         where = (*at, "cel", "expression")
-        if found.kind == "too-long":
+        if isinstance(found, selectors.Selector):
+            if said := found.too_complex:
+                self._by_hand.append(forbidden("invalid/selector", where, said))
+        elif found.kind == "too-long":
             limit = f"may not be more than {selectors.LONGEST} bytes"
             self._by_hand.append(FieldError("invalid/selector", where, "Too long", None, limit))
-        elif found.kind == "forbidden":
+        elif found.message.startswith("program instantiation failed"):
             self._by_hand.append(
-                FieldError("invalid/selector", where, "Forbidden", None, found.message)
+                FieldError("invalid/selector", where, "Internal error", None, found.message)
             )
         else:
             self._by_hand.append(invalid("invalid/selector", where, text, found.message))

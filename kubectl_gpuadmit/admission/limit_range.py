@@ -120,7 +120,7 @@ def _same_scale(*amounts: Quantity) -> list[int]:
 
 
 def _below(
-    what: str, kind: str, name: str, least: Quantity, req: Quantity | None, lim: Quantity | None
+    kind: str, name: str, least: Quantity, req: Quantity | None, lim: Quantity | None
 ) -> str:
     r, m, floor = _same_scale(req or resource_lists.ZERO, lim or resource_lists.ZERO, least)
     head = f"minimum {name} usage per {kind} is {least}"
@@ -174,7 +174,7 @@ def _check(
             req, lim = requests.get(name), limits.get(name)
             observed: str | float | None = None
             if what == "min":
-                text = _below(what, item.type, name, bound, req, lim)
+                text = _below(item.type, name, bound, req, lim)
                 seen = lim if text.endswith(f"limit is {lim}") else req
             elif what == "max":
                 text = _above(item.type, name, bound, req, lim)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kubectl_gpuadmit.kube.objects import KubeObject, Pod
-from kubectl_gpuadmit.verdict import Evidence, Fidelity, Finding, Remedy, Unknown
+from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy, Unknown
 
 API_SERVER = "kube-apiserver"
 
@@ -60,7 +60,6 @@ def refusal(
     permanent: bool = True,
     field: str = "",
     suggest: tuple[Remedy, ...] = (),
-    fidelity: Fidelity = "exact",
 ) -> Finding:
     """A finding of the API server's built-in admission. ``field`` points into the pod template."""
     return Finding(
@@ -70,5 +69,5 @@ def refusal(
         permanent=permanent,
         field=field,
         suggest=suggest,
-        fidelity=fidelity,
+        fidelity="exact",
     )

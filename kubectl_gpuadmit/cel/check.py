@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kubectl_gpuadmit.cel import literals, types
+from kubectl_gpuadmit.cel.expand import expanded
 from kubectl_gpuadmit.cel.functions import Overload, Table
 from kubectl_gpuadmit.cel.syntax import (
     Bind,
     Call,
+    Comprehension,
     Const,
     Fold,
     Ident,
@@ -59,7 +61,6 @@ CONSTANTS: dict[type, Type] = {
 _CLOSED = {
     *("kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL", "kubernetes.NamedFormat"),
 }
-_SORTABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 TYPE_NAMES = {
     "bool": BOOL,
     "bytes": types.BYTES,
@@ -98,6 +99,10 @@ class Checked:
 
     def __init__(self) -> None:
         self.types: dict[int, Type] = {}
+        self.overloads: dict[int, tuple[str, ...]] = {}
+        """The keys of the overloads that fit, for each call."""
+        self.expanded: dict[int, Node] = {}
+        """What each macro stands for."""
         self.errors: list[tuple[int, str]] = []
 
     def of(self, node: Node) -> Type:
@@ -145,13 +150,14 @@ class _Checker:
                 found = self._map(node)
             case Message():
                 found = self._message(node)
-            case Fold():
-                found = self._fold(node)
-            case Bind():
-                value = self.visit(node.value)
-                found = self._within({node.name: value}, node.body)
-            case OptMap():
-                found = self._opt_map(node)
+            case Comprehension():
+                found = self._comprehension(node)
+            case Fold() | Bind() | OptMap():
+                whole = self.result.expanded[id(node)] = expanded(node)
+                found = self.visit(whole)
+                if isinstance(whole, Comprehension) and isinstance(node, Fold):
+                    result = whole.result
+                    node.counted = isinstance(result, Call) and bool(result.key)
         self.result.types[id(node)] = found
         return found
 
@@ -166,13 +172,6 @@ class _Checker:
 
     def _agree(self, one: Type, other: Type) -> bool:
         return types.assignable(self.bound, (one,), (other,))
-
-    def _within(self, names: dict[str, Type], body: Node) -> Type:
-        outer = self._scope
-        self._scope = {**outer, **names}
-        found = self.visit(body)
-        self._scope = outer
-        return found
 
     def _ident(self, node: Ident) -> Type:
         known = self._name(node.name)
@@ -254,21 +253,25 @@ class _Checker:
                     wrong = wrong or place in below_root
                     shown = substitute(self.bound, given)
                     self._error(arg.at, f"expected type 'bool' but found '{shown}'")
+            self.result.overloads[id(node)] = (overloads[0].key,)
             return ERROR if wrong else BOOL
         result: Type | None = None
+        fitting: list[str] = []
         for one in overloads:
             if one.member != member or len(one.params) != len(args):
                 continue
             fresh: Bindings = {}
             params = tuple(self._instance(param, fresh) for param in one.params)
             if types.assignable(self.bound, tuple(args), params):
-                node.matched += 1
+                fitting.append(one.key)
                 found = substitute(self.bound, self._instance(one.result, fresh))
                 if result is None:
                     result = found
                 elif not is_dyn(result) and found != result:
                     result = DYN
         if result is not None:
+            node.key = fitting[0] if len(fitting) == 1 else ""
+            self.result.overloads[id(node)] = tuple(fitting)
             return result
         shown_args = [str(substitute(self.bound, arg, free_is_dyn=True)) for arg in args]
         signature = (
@@ -337,100 +340,46 @@ class _Checker:
                 )
         return made
 
-    def _range(self, node: Fold) -> tuple[Type, Type]:
-        """The types of the two variables; with one variable the first of them counts."""
-        over = substitute(self.bound, self.visit(node.over))
-        if over.kind == "list":
-            return (INT, over.params[0]) if node.second else (over.params[0], DYN)
-        if over.kind == "map":
-            return over.params[0], over.params[1]
-        if over.kind in ("dyn", "error", "param"):
-            self._agree(DYN, over)
-            return DYN, DYN
-        self._error(
-            node.at if node.loop == "sortBy" else node.over.at,
-            f"expression of type '{over}' cannot be range of a comprehension"
-            " (must be list, map, or dynamic)",
-        )
-        return ERROR, ERROR
+    def _comprehension(self, node: Comprehension) -> Type:
+        self.visit(node.over)
+        accu = self.visit(node.init)
+        names = self._turn(node)
+        outer = self._scope
+        self._scope = {**outer, node.accu: accu}
+        inner = self._scope
+        self._scope = {**inner, **names}
+        self._must(node.condition, self.visit(node.condition), BOOL)
+        self._must(node.step, self.visit(node.step), accu)
+        self._scope = inner
+        found = substitute(self.bound, self.visit(node.result))
+        self._scope = outer
+        return found
 
-    def _fold(self, node: Fold) -> Type:
-        first, second = self._range(node)
-        names = {node.first: first}
-        if node.second:
-            names[node.second] = second
-        if node.keep is not None:
-            kept = self._within(names, node.keep)
-            self._conditional(node, kept, "list(dyn)")
-        body = self._within(names, node.body)
-        if node.loop in ("all", "exists"):
-            if not self._agree(body, BOOL):
-                self._error(node.body.at, f"expected type 'bool' but found '{body}'")
-            return BOOL
-        if node.loop == "exists_one":
-            self._conditional(node, body, "int")
-            return BOOL
-        if node.loop == "filter":
-            self._conditional(node, body, str(list_of(first)))
-            return list_of(first)
-        if node.loop == "map":
-            return list_of(substitute(self.bound, body))
-        if node.loop == "transformMap":
-            return map_of(first, substitute(self.bound, body))
-        if node.loop == "transformMapEntry":
-            entry = map_of(self._new(), self._new())
-            if not self._agree(body, entry):
-                self._error(
-                    node.at,
-                    "found no matching overload for 'cel.@mapInsert' applied to"
-                    f" '(map(dyn, dyn), {body})'",
-                )
-            return substitute(self.bound, entry)
-        return self._sort_by(node, first, substitute(self.bound, body))
-
-    def _sort_by(self, node: Fold, element: Type, key: Type) -> Type:
+    def _turn(self, node: Comprehension) -> dict[str, Type]:
+        """The types of the variables of a turn."""
         over = substitute(self.bound, self.result.types[id(node.over)])
-        if over.kind != "list" and not is_dyn_or_error(over):
-            shown = list_of(substitute(self.bound, key) if over.kind == "map" else DYN)
+        if over.kind == "list":
+            types_ = (INT, over.params[0]) if node.second else (over.params[0], DYN)
+        elif over.kind == "map":
+            types_ = (over.params[0], over.params[1])
+        elif over.kind in ("dyn", "error", "param"):
+            self._agree(DYN, over)
+            types_ = (DYN, DYN)
+        else:
             self._error(
-                node.at,
-                "found no matching overload for '@sortByAssociatedKeys' applied to"
-                f" '{over}.({shown})'",
+                node.over.at,
+                f"expression of type '{over}' cannot be range of a comprehension"
+                " (must be list, map, or dynamic)",
             )
-            return ERROR
-        node.counted = not is_dyn_or_error(key) and key.kind != "param"
-        if node.counted and key.kind not in _SORTABLE:
-            self._error(
-                node.at,
-                "found no matching overload for '@sortByAssociatedKeys' applied to"
-                f" '{list_of(element)}.({list_of(key)})'",
-            )
-        return list_of(element)
+            types_ = (ERROR, ERROR)
+        names = {node.first: types_[0]}
+        if node.second:
+            names[node.second] = types_[1]
+        return names
 
-    def _conditional(self, node: Fold, condition: Type, kept: str) -> None:
-        if not self._agree(condition, BOOL):
-            shown = substitute(self.bound, condition, free_is_dyn=True)
-            self._error(
-                node.at,
-                f"found no matching overload for '_?_:_' applied to '({shown}, {kept}, {kept})'",
-            )
-
-    def _opt_map(self, node: OptMap) -> Type:
-        target = substitute(self.bound, self.visit(node.target))
-        inner, was = unwrapped(target)
-        if not was and not is_dyn_or_error(target):
-            name = "hasValue"
-            self._error(
-                node.at, f"found no matching overload for '{name}' applied to '{target}.()'"
-            )
-        body = self._within({node.name: inner if was else DYN}, node.body)
-        if not node.flat:
-            return optional_of(substitute(self.bound, body))
-        if not self._agree(body, optional_of(self._new())):
-            self._error(
-                node.at, f"found no matching overload for '_?_:_' applied to '(bool, {body}, dyn)'"
-            )
-        return substitute(self.bound, body)
+    def _must(self, node: Node, found: Type, wanted: Type) -> None:
+        if not self._agree(wanted, found):
+            self._error(node.at, f"expected type '{wanted}' but found '{found}'")
 
 
 def _undeclared(name: str) -> str:

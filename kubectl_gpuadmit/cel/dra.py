@@ -13,21 +13,27 @@ k8s.io/api v0.37.2 resource/v1/types.go (limits).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from msgspec import Struct
 
 from kubectl_gpuadmit.cel import types
 from kubectl_gpuadmit.cel.environment import CompileError, Environment, Program
+from kubectl_gpuadmit.cel.estimate import estimate
 from kubectl_gpuadmit.cel.functions import declare
 from kubectl_gpuadmit.cel.library.collections import includes
+from kubectl_gpuadmit.cel.meter import CANCELLED
+from kubectl_gpuadmit.cel.sizes import Size
 from kubectl_gpuadmit.cel.types import Type
 from kubectl_gpuadmit.cel.values import DomainMap, Fail, Quantity, Semver, Unsure, semver, type_name
 from kubectl_gpuadmit.kube.quantity import Quantity as Amount
 
 LONGEST = 10 * 1024
 """Bytes of an expression: CELSelectorExpressionMaxLength."""
+MOST_COST = 1_000_000
+"""Cost units, of the estimate and of a run: CELSelectorExpressionMaxCost."""
+TOO_COMPLEX = "too complex, exceeds cost limit"
 
 _HINT = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with"
@@ -75,7 +81,7 @@ class Device:
     Capacities are quantities.
     """
 
-    __slots__ = ("_broken", "variables")
+    __slots__ = ("_broken", "variables", "within_limits")
 
     def __init__(
         self,
@@ -86,6 +92,10 @@ class Device:
         allow_multiple: bool = False,
     ) -> None:
         self._broken = ""
+        self.within_limits = len(attributes) + len(capacity) <= 32 and all(
+            _small(value) for value in attributes.values()
+        )
+        """Whether the API server would store it, as far as sizes go."""
         found = DomainMap()
         for name, value in attributes.items():
             domain, key = _split(name, driver)
@@ -121,6 +131,14 @@ def _split(name: str, driver: str) -> tuple[str, str]:
     return (domain, key) if slash else (driver, name)
 
 
+def _small(value: Attribute) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _ATTRIBUTE.most
+    if isinstance(value, bool | int | Version):
+        return True
+    return len(value) <= _ATTRIBUTE.most and all(_small(one) for one in value)
+
+
 def _value(value: Attribute) -> Any:
     if isinstance(value, Version):
         return _version(value.text)
@@ -141,11 +159,35 @@ class Selector:
         self.program = program
         self.expression = program.text
 
+    @cached_property
+    def most(self) -> int:
+        """What it may cost at most, as the API server reckons when it is created."""
+        return estimate(self.program.node, self.program.checked, _size_of)
+
+    @cached_property
+    def _cheap(self) -> bool:
+        """Whether no device within the API's limits makes it cost what it may not.
+
+        The estimate is no bound: what is read from a value of unknown type counts nothing there,
+        and the texts in a list of unknown type neither. Both are far below a thousandfold, where
+        no text is made longer.
+        """
+        program = self.program
+        return self.most + program.steps <= MOST_COST // 1000 and not program.grows
+
+    @property
+    def too_complex(self) -> str:
+        """The API server's words for a new object with this expression; '' where it takes it."""
+        return TOO_COMPLEX if self.most > MOST_COST else ""
+
     def matches(self, device: Device) -> Answer:
         """Whether the device is one of those meant."""
         if device.broken:
             return RuntimeProblem(device.broken)
         try:
+            counted = not (self._cheap and device.within_limits)
+            if counted and self.program.cost(device.variables, MOST_COST) > MOST_COST:
+                return RuntimeProblem(CANCELLED)
             found = self.program.evaluate(device.variables)
         except Fail as fault:
             return RuntimeProblem(enhanced(str(fault)))
@@ -200,6 +242,55 @@ class _Structs:
 
     def message(self, name: str) -> Type | None:
         return None
+
+
+class _Declared(Struct, frozen=True):
+    """How large a value may be, and what lies in it."""
+
+    most: int
+    fields: dict[str, _Declared] = {}
+    key: _Declared | None = None
+    value: _Declared | None = None
+
+
+_ATTRIBUTE = _Declared(64)
+"""DeviceAttributeMaxValueLength; a list has at most 48 values."""
+
+
+def _domains(leaf: _Declared) -> _Declared:
+    """DeviceMaxDomainLength, DeviceMaxIDLength, ResourceSliceMaxAttributesAndCapacitiesPerDevice"""
+    return _Declared(32, key=_Declared(63), value=_Declared(32, key=_Declared(32), value=leaf))
+
+
+_DECLARED = _Declared(
+    0,
+    {
+        "driver": _Declared(63),
+        "allowMultipleAllocations": _Declared(1),
+        "attributes": _domains(_ATTRIBUTE),
+        "capacity": _domains(_Declared(0)),
+    },
+)
+
+
+def _size_of(path: tuple[str, ...]) -> Size | None:
+    """The sizes that the API allows; cel/compile.go sizeEstimator."""
+    if path[0] != "device":
+        return None
+    found: _Declared | None = _DECLARED
+    for step in path[1:]:
+        assert found is not None
+        if step in ("@items", "@values"):
+            found = found.value
+        elif step == "@keys":
+            found = found.key
+        elif step in found.fields:
+            found = found.fields[step]
+        else:
+            found = _ATTRIBUTE if found.value is _ATTRIBUTE else None
+        if found is None:
+            return None
+    return (0, found.most) if found else None
 
 
 _INCLUDES = declare("dyn::includes(dyn): bool", includes)

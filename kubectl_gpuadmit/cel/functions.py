@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from kubectl_gpuadmit.cel.operators import no_overload
+from kubectl_gpuadmit.cel.syntax import Call
 from kubectl_gpuadmit.cel.types import Type, read, split
 from kubectl_gpuadmit.cel.values import Fail, Unknown, Unsure, type_name
 
@@ -30,6 +31,8 @@ class Overload(Struct, frozen=True):
     result: Type
     impl: Impl | None
     since: int
+    key: str
+    """The signature without the result, by which costs know it: ``_+_(string,string)``."""
 
 
 _SIGNATURE = re.compile(r"(?:(?P<on>[^:]+)::)?(?P<name>[^(]+)\((?P<args>.*)\): (?P<result>.+)")
@@ -41,7 +44,9 @@ def declare(signature: str, impl: Impl | None = None, *, since: int = 0) -> Over
     params = tuple(read(part) for part in split(match["args"]))
     if match["on"]:
         params = (read(match["on"]), *params)
-    return Overload(match["name"], bool(match["on"]), params, read(match["result"]), impl, since)
+    key = signature[: match.start("result") - len(": ")]
+    result = read(match["result"])
+    return Overload(match["name"], bool(match["on"]), params, result, impl, since, key)
 
 
 class Table:
@@ -92,9 +97,20 @@ _ONE_FOR_ALL = {"size", "matches", "sort"}
 """Functions of which cel-go has one implementation for all types: it says less where none fits."""
 
 
-def caller(name: str, overloads: list[Overload], arity: int) -> Impl:
-    """A Python function that calls the first overload which takes the arguments."""
-    fitting = [one for one in overloads if len(one.params) == arity]
+def caller(node: Call, table: Table, version: int) -> Impl:
+    """A Python function that calls the first overload which takes the arguments.
+
+    Where the check found one overload to fit, only that is tried."""
+    name = node.function
+    member = node.target is not None
+    fitting = [
+        one
+        for one in table.named(name)
+        if one.since <= version
+        and one.member == member
+        and len(one.params) == len(node.args) + member
+        and (not node.key or node.key == one.key or name in _ONE_FOR_ALL)
+    ]
 
     def call(*args: Any) -> Any:
         for one in fitting:

@@ -9,12 +9,12 @@ pkg/cel/environment/base.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from kubectl_gpuadmit.cel import formats
 from kubectl_gpuadmit.cel.regex import RegexError, compiled
-from kubectl_gpuadmit.cel.syntax import Call, Const, ListOf, MapOf, Node, children
+from kubectl_gpuadmit.cel.syntax import Call, Const, ListOf, MapOf, Node, children, every
 from kubectl_gpuadmit.cel.types import Type
 from kubectl_gpuadmit.cel.values import Unsure, duration, timestamp
 
@@ -29,7 +29,7 @@ class Typed(Protocol):
 
 def validate(node: Node, checked: Typed) -> None:
     """Adds to ``checked.errors``."""
-    for one in _every(node):
+    for one in every(node):
         if isinstance(one, Call) and one.function in _ARGUMENTS and one.args:
             arg = one.args[0]
             if isinstance(arg, Const) and not _ARGUMENTS[one.function](arg.value):
@@ -39,12 +39,6 @@ def validate(node: Node, checked: Typed) -> None:
             if fault is not None:
                 checked.errors.append(fault)
     _same_types(node, checked)
-
-
-def _every(node: Node) -> Iterator[Node]:
-    yield node
-    for child in children(node):
-        yield from _every(child)
 
 
 def _regex(pattern: Any) -> bool:

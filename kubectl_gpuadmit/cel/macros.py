@@ -45,9 +45,9 @@ def plain(at: int, name: str, args: list[Node]) -> Node | None:
 def member(at: int, name: str, target: Node, args: list[Node]) -> Node | None:
     """``target.name(args)`` where it is a macro, else None. Raises SyntaxFault."""
     count = len(args)
-    if name in _QUANTIFIERS and count == 2:
+    if name in _QUANTIFIERS and count == 2 and name != "existsOne":
         return Fold(at, _QUANTIFIERS[name], target, _variable(args[0]), "", args[1])
-    if name in _QUANTIFIERS and count == 3 and name != "exists_one":
+    if name in _QUANTIFIERS and count == 3:
         first, second = _variables(args)
         return Fold(at, _QUANTIFIERS[name], target, first, second, args[2])
     if name == "filter" and count == 2:

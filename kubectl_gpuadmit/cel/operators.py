@@ -12,6 +12,7 @@ from typing import Any
 
 from kubectl_gpuadmit.cel.values import (
     NONE,
+    DomainMap,
     Duration,
     Fail,
     MessageValue,
@@ -129,9 +130,7 @@ def present(holder: Any, field: str) -> bool:
             return False
         holder = holder.value
     if isinstance(holder, dict):
-        if hasattr(holder, "__missing__"):
-            return True
-        return field in holder
+        return isinstance(holder, DomainMap) or field in holder
     if isinstance(holder, list | tuple):
         _place(field)
     if isinstance(holder, MessageValue):

@@ -22,6 +22,7 @@ from kubectl_gpuadmit.cel.regex import RegexError, compiled
 from kubectl_gpuadmit.cel.syntax import (
     Bind,
     Call,
+    Comprehension,
     Const,
     Fold,
     Ident,
@@ -89,6 +90,8 @@ class _Planner:
                 return self._message(node)
             case Fold():
                 return fold(node, self.plan)
+            case Comprehension():
+                raise AssertionError("programs run the macros themselves")
             case Bind():
                 return self._bind(node)
             case OptMap():
@@ -154,13 +157,8 @@ class _Planner:
         one = operators.UNARY.get(name) if len(args) == 1 else None
         if one is not None:
             return _unary(one, args[0])
-        overloads = [
-            o
-            for o in self._table.named(name)
-            if o.since <= self._version and o.member == (node.target is not None)
-        ]
-        call = caller(name, overloads, len(args))
-        if name == "distinct" or (name == "sort" and node.matched == 1):
+        call = caller(node, self._table, self._version)
+        if name == "distinct" or (name == "sort" and node.key):
             return _unary(call, counted(args[0]))
         if name in _PATTERNS and len(nodes) > 1 and isinstance(nodes[1], Const):
             call = _with_pattern(nodes[1].value, call)

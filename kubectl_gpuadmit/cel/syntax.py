@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -38,8 +39,8 @@ class Call(Struct):
     function: str
     args: list[Node]
     target: Node | None = None
-    matched: int = 0
-    """How many overloads the check found to fit."""
+    key: str = ""
+    """The one overload that the check found to fit; '' where there are several."""
 
 
 class ListOf(Struct):
@@ -100,7 +101,23 @@ class OptMap(Struct):
     flat: bool
 
 
-Node = Const | Ident | Select | Call | ListOf | MapOf | Message | Fold | Bind | OptMap
+class Comprehension(Struct):
+    """What a macro stands for (``expand``): ``accu`` is carried from turn to turn."""
+
+    at: int
+    over: Node
+    first: str
+    second: str
+    accu: str
+    init: Node
+    condition: Node
+    step: Node
+    result: Node
+
+
+Node = (
+    Const | Ident | Select | Call | ListOf | MapOf | Message | Fold | Bind | OptMap | Comprehension
+)
 
 
 def children(node: Node) -> list[Node]:
@@ -124,6 +141,13 @@ def children(node: Node) -> list[Node]:
             return [node.target, node.body]
         case _:
             return []
+
+
+def every(node: Node) -> Iterator[Node]:
+    """The node and all below it."""
+    yield node
+    for child in children(node):
+        yield from every(child)
 
 
 def dotted(node: Node | None) -> str:

@@ -199,7 +199,8 @@ def _print(objects: list[dict[str, Any]], form: Output) -> None:
 
 def _store(place: Place, namespace: str, *, context: str, kubeconfig: str) -> Store:
     """Connects when it is first used: an agent that starts before its credentials waits."""
-    from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+    from kubectl_gpuadmit.adapters.kube.connection import Access
+    from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
     from kubectl_gpuadmit.adapters.kube.node_maps import ConfigMaps, CustomObjects, Later
 
     def made() -> CustomObjects | ConfigMaps:

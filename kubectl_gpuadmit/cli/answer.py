@@ -116,6 +116,7 @@ def evaluated(question: Question) -> Answer:
             source=_source(snapshot, question.now),
             namespace=question.namespace,
             with_remedies=question.remedies,
+            requester=question.requester,
             **version,
         )
         report = structs.replace(report, policy=question.policy)
@@ -134,6 +135,7 @@ def evaluated(question: Question) -> Answer:
                     source=report.source,
                     namespace=question.namespace,
                     remedies=question.remedies,
+                    requester=question.requester,
                     **version,
                 ),
                 report,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,19 +17,16 @@ from kubectl_gpuadmit.errors import (
     EXIT_UNANSWERED,
     BadInput,
     NothingChecked,
-    Unanswerable,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from kubectl_gpuadmit.render.fit import Asked
-    from kubectl_gpuadmit.sizing.advice import Alternative
-    from kubectl_gpuadmit.sizing.architecture import Architecture
-    from kubectl_gpuadmit.sizing.checkpoint import Checkpoint
-    from kubectl_gpuadmit.sizing.envelope import Envelope, Want
-    from kubectl_gpuadmit.sizing.products import Product
-    from kubectl_gpuadmit.sizing.serving import Serving
+    from rich.text import Text
+
+    from kubectl_gpuadmit.sizing.startlog import StartLog
+    from kubectl_gpuadmit.sizing.trial import Asked, Trial
 
 
 class Output(enum.StrEnum):
@@ -128,18 +126,6 @@ Debug = Annotated[
     bool, typer.Option("--debug", help="Show the traceback of a fault of this program.")
 ]
 
-_ENGINES = {
-    "vllm": "vllm",
-    "sglang": "sglang",
-    "tensorrt-llm": "tensorrt-llm",
-    "trtllm": "tensorrt-llm",
-    "trt-llm": "tensorrt-llm",
-    "tgi": "tgi",
-    "llama.cpp": "llama.cpp",
-    "llamacpp": "llama.cpp",
-    "nim": "nim",
-}
-
 
 def fit(
     model: Model = "",
@@ -174,9 +160,12 @@ def fit(
 
     Exit code: 0 fits, 1 exceeds, 2 unreadable or nothing named, 3 not known.
     """
+    from msgspec import structs
+
+    from kubectl_gpuadmit.sizing import logged, stated
     from kubectl_gpuadmit.sizing.envelope import Want
 
-    given: dict[str, Any] = {
+    arguments = {
         "tensor_parallel_size": tp,
         "pipeline_parallel_size": pp,
         "data_parallel_size": dp,
@@ -189,258 +178,56 @@ def fit(
         "max_num_batched_tokens": max_num_batched_tokens,
         "enforce_eager": enforce_eager or None,
     }
-    named = {"--model": model, "--config": config, "--gguf": gguf}
-    if sum(map(bool, named.values())) > 1:
+    share = gpu_memory_utilization
+    if sum(map(bool, (model, config, gguf))) > 1:
         raise _usage("--model, --config and --gguf name one model each: give one of them")
     if advise + table + bool(from_log) > 1:
         raise _usage("--advise, --table and --from-log are questions of their own: ask one")
     if from_log:
-        return _from_log(from_log, named, engine, gpu, given, gpu_memory_utilization, form)
-    if not any(named.values()):
+        log = _log(from_log)
+        how = stated.serving(engine or log.serving.engine, arguments, share)
+        trial = _model(model, config, gguf)
+        product = stated.product(gpu)
+        return _compare(log, logged.started(log, from_log, how, model=trial, product=product), form)
+    trial = _model(model, config, gguf)
+    if trial is None:
         raise NothingChecked(
             "no-model",
             "no model is named",
             hint="kubectl gpu-admit fit --model Qwen/Qwen3-8B --gpu L4",
         )
-    asked, architecture, checkpoint = _model(named)
-    serving = _serving(engine, given, gpu_memory_utilization, gguf=bool(gguf))
-    want = Want(concurrency=concurrency, context=context)
-    asked = _with(asked, serving)
+    how = stated.serving(engine or ("llama.cpp" if gguf else "vllm"), arguments, share)
+    trial = structs.replace(
+        stated.as_served(trial, how),
+        product=stated.product(gpu),
+        want=Want(concurrency=concurrency, context=context),
+    )
     if advise:
-        return _advise(asked, architecture, checkpoint, want, gpu, form)
-    if table:
-        return _table(asked, architecture, checkpoint, gpu, form)
-    return _one(asked, architecture, checkpoint, want, gpu, form)
+        return _advise(trial, form)
+    return _table(trial, form) if table else _one(trial, form)
 
 
 def _usage(message: str) -> BadInput:
     return BadInput("usage", message, hint="kubectl gpu-admit fit --help")
 
 
-def _with(asked: Asked, serving: Serving) -> Asked:
-    from msgspec import structs
+def _model(name: str, config: str, gguf: str) -> Trial | None:
+    """The model that is named one way or another, None where none is."""
+    if config:
+        from kubectl_gpuadmit.adapters.models import read_config
 
-    from kubectl_gpuadmit.sizing.catalogue import find
+        return read_config(config)
+    if gguf:
+        from kubectl_gpuadmit.adapters.models import read_gguf_trial
 
-    found = find(asked.model)
-    pools = found is not None and found.known.task in ("embed", "rerank")
-    if pools and serving.engine == "vllm":
-        serving = structs.replace(serving, runner="pooling")
-    return structs.replace(asked, serving=serving)
+        return read_gguf_trial(gguf)
+    from kubectl_gpuadmit.sizing import stated
 
-
-def _model(named: dict[str, str]) -> tuple[Asked, Architecture, Checkpoint | None]:
-    """The architecture, what is stored, and where both were read."""
-    from kubectl_gpuadmit.render.fit import Asked
-    from kubectl_gpuadmit.sizing.serving import Serving
-
-    if path := named["--config"]:
-        from kubectl_gpuadmit.adapters.models import read_model
-
-        folder = Path(path)
-        if not folder.is_dir():
-            folder = folder.parent
-        architecture, checkpoint = read_model(folder) if Path(path).is_dir() else _config(path)
-        name = folder.resolve().name or path
-        return Asked(model=name, source=path, serving=Serving()), architecture, checkpoint
-    if path := named["--gguf"]:
-        from kubectl_gpuadmit.adapters.models import read_gguf_model
-
-        entry = read_gguf_model(Path(path))
-        if entry.architecture is None:
-            raise BadInput("no-models", "says nothing of the model's architecture", file=path)
-        asked = Asked(model=entry.name, source=path, serving=Serving())
-        return asked, entry.architecture, entry.checkpoint
-    from kubectl_gpuadmit.sizing.catalogue import suggestions
-    from kubectl_gpuadmit.sizing.registry import Models, look_up
-
-    facts = look_up(Models(), named["--model"])
-    if isinstance(facts, str) or facts.architecture is None:
-        near = suggestions(named["--model"])
-        raise Unanswerable(
-            "unknown-model",
-            f"{named['--model'][:120]!r} is no model of the catalogue",
-            hint=f"did you mean {', '.join(near)}?" if near else "name its config.json: --config",
-        )
-    asked = Asked(model=facts.name, source=facts.source, serving=Serving(), assumed=facts.assumed)
-    return asked, facts.architecture, facts.checkpoint
+    return stated.model(name) if name else None
 
 
-def _config(path: str) -> tuple[Architecture, Checkpoint | None]:
-    """A configuration by its file: tensors beside it are read where they lie there."""
+def _log(path: str) -> StartLog:
     from kubectl_gpuadmit.adapters.files import read_file
-    from kubectl_gpuadmit.adapters.models import read_checkpoint
-    from kubectl_gpuadmit.sizing.formats import config
-
-    file = Path(path)
-    architecture = config.architecture(read_file(file), path)
-    return architecture, read_checkpoint(file.parent) if file.name == "config.json" else None
-
-
-def _serving(
-    engine: str, given: dict[str, Any], share: float | None, *, gguf: bool = False
-) -> Serving:
-    from kubectl_gpuadmit.sizing.serving import Serving
-    from kubectl_gpuadmit.sizing.versions import version_of
-
-    name, _, version = (engine or ("llama.cpp" if gguf else "vllm")).partition("@")
-    known = _ENGINES.get(name.strip().lower())
-    if known is None:
-        raise BadInput(
-            "unknown-engine",
-            f"{name[:60]!r} is no engine that is known here",
-            hint=f"one of {', '.join(sorted(set(_ENGINES.values())))}, as vllm@0.11",
-        )
-    if version and version_of(version) is None:
-        raise BadInput(
-            "unknown-engine", f"{version[:60]!r} is no version", hint="as vllm@0.11 or vllm@0.11.2"
-        )
-    field = {
-        "sglang": "mem_fraction_static",
-        "tensorrt-llm": "free_gpu_memory_fraction",
-    }.get(known, "gpu_memory_utilization")
-    if share is not None and not 0 < share <= 1:
-        raise _usage(f"--gpu-memory-utilization {share:g} is no share: above 0, at most 1")
-    values = {name: value for name, value in given.items() if value is not None}
-    if share is not None:
-        values[field] = share
-    return Serving(engine=known, version=version, **values)  # type: ignore[arg-type]
-
-
-def _product(gpu: str) -> Product | None:
-    from kubectl_gpuadmit.sizing.products import ADVISED, named
-
-    if not gpu:
-        return None
-    product = named(gpu)
-    if product is None:
-        short = ", ".join(name.removeprefix("NVIDIA-") for name, _ in ADVISED[2:9:3])
-        raise BadInput(
-            "unknown-gpu",
-            f"{gpu[:60]!r} is no GPU that is known here",
-            hint=f"its memory in MiB as nvidia-smi says it, or a product: {short}",
-        )
-    return product
-
-
-def _ask(
-    asked: Asked, architecture: Architecture, checkpoint: Checkpoint | None, want: Want | None
-) -> Envelope:
-    from kubectl_gpuadmit.sizing.envelope import envelope
-
-    product = asked.product
-    return envelope(
-        architecture,
-        asked.serving,
-        device_mib=product.mib if product else None,
-        product=product.name if product else "",
-        checkpoint=checkpoint,
-        want=want,
-    )
-
-
-def _one(
-    asked: Asked,
-    architecture: Architecture,
-    checkpoint: Checkpoint | None,
-    want: Want,
-    gpu: str,
-    form: Output,
-) -> int:
-    from msgspec import structs
-
-    from kubectl_gpuadmit.render import fit as rendered
-
-    asked = structs.replace(asked, product=_product(gpu))
-    found = _ask(asked, architecture, checkpoint, want)
-    fitting: tuple[Alternative, ...] = ()
-    if found.fits == "exceeds" and asked.product is not None:
-        from kubectl_gpuadmit.sizing.advice import alternatives
-
-        fitting = alternatives(
-            architecture, asked.serving, asked.product, found, want=want, checkpoint=checkpoint
-        )
-    if form is Output.table:
-        page = rendered.fit(asked, found, fitting, width=output.width(), ascii=output.in_ascii())
-        output.write_text(page)
-    else:
-        _write(rendered.document(asked, found, fitting), form)
-    return {"fits": EXIT_CLEAR, "exceeds": EXIT_DENIED}.get(found.fits, EXIT_UNANSWERED)
-
-
-def _advise(
-    asked: Asked,
-    architecture: Architecture,
-    checkpoint: Checkpoint | None,
-    want: Want,
-    gpu: str,
-    form: Output,
-) -> int:
-    from kubectl_gpuadmit.render import fit as rendered
-    from kubectl_gpuadmit.sizing.advice import advise
-
-    product = _product(gpu)
-    missing = _ask(asked, architecture, checkpoint, want).unknown
-    if missing and missing != ("the memory of the GPU",):
-        return _one(asked, architecture, checkpoint, want, gpu, form)
-    found = advise(
-        architecture,
-        asked.serving,
-        want=want,
-        checkpoint=checkpoint,
-        products=(product,) if product else None,
-    )
-    if form is Output.table:
-        page = rendered.advice(asked, found, width=output.width(), ascii=output.in_ascii())
-        output.write_text(page)
-    else:
-        _write(rendered.advice_document(asked, found), form)
-    return EXIT_CLEAR if found else EXIT_DENIED
-
-
-def _table(
-    asked: Asked,
-    architecture: Architecture,
-    checkpoint: Checkpoint | None,
-    gpu: str,
-    form: Output,
-) -> int:
-    from kubectl_gpuadmit.render import fit as rendered
-    from kubectl_gpuadmit.sizing.advice import by_context
-
-    product = _product(gpu)
-    found = by_context(
-        architecture,
-        asked.serving,
-        checkpoint=checkpoint,
-        products=(product,) if product else None,
-    )
-    if form is Output.table:
-        page = rendered.by_context(asked, found, width=output.width(), ascii=output.in_ascii())
-        output.write_text(page)
-    else:
-        _write(rendered.table_document(asked, found), form)
-    verdicts = {cell.envelope.fits for line in found for cell in line.cells}
-    if "fits" in verdicts:
-        return EXIT_CLEAR
-    return EXIT_DENIED if "exceeds" in verdicts else EXIT_UNANSWERED
-
-
-def _from_log(
-    path: str,
-    named: dict[str, str],
-    engine: str,
-    gpu: str,
-    given: dict[str, Any],
-    share: float | None,
-    form: Output,
-) -> int:
-    from msgspec import structs
-
-    from kubectl_gpuadmit.adapters.files import read_file
-    from kubectl_gpuadmit.render import fit as rendered
-    from kubectl_gpuadmit.sizing.products import Product
-    from kubectl_gpuadmit.sizing.registry import Models, look_up
     from kubectl_gpuadmit.sizing.startlog import read_log
 
     raw = sys.stdin.buffer.read() if path == "-" else read_file(Path(path))
@@ -452,40 +239,65 @@ def _from_log(
             file=path,
             hint="the log of vLLM, SGLang or llama.cpp from its start",
         )
-    stated = _serving(engine or log.serving.engine, given, share)
-    serving = structs.replace(
-        log.serving,
-        **{
-            name: value
-            for name in stated.__struct_fields__
-            if (value := getattr(stated, name)) not in (None, "", ())
-        },
+    return log
+
+
+def _one(trial: Trial, form: Output) -> int:
+    from kubectl_gpuadmit.render.fit import data, text
+    from kubectl_gpuadmit.sizing.advice import alternatives
+
+    found = trial.envelope()
+    fitting = alternatives(trial, found) if found.fits == "exceeds" else ()
+    _write(
+        form,
+        partial(text.fit, trial, found, fitting),
+        partial(data.document, trial, found, fitting),
     )
-    architecture: Architecture | None = None
-    checkpoint: Checkpoint | None = None
-    asked = rendered.Asked(model=log.model, source=path, serving=serving)
-    if any(named.values()):
-        asked, architecture, checkpoint = _model(named)
-        asked = structs.replace(asked, serving=serving)
-    elif log.model:
-        facts = look_up(Models(), log.model)
-        if not isinstance(facts, str) and facts.architecture is not None:
-            architecture, checkpoint = facts.architecture, facts.checkpoint
-            asked = structs.replace(asked, source=f"{path}, {facts.source}", assumed=facts.assumed)
-    product = _product(gpu)
-    if product is None and log.total is not None:
-        product = Product("", round(log.total / (1 << 20) / (1 - 0.0095)))
-    asked = structs.replace(asked, product=product)
-    found = None if architecture is None else _ask(asked, architecture, checkpoint, None)
-    if form is Output.table:
-        page = rendered.log(asked, log, found, width=output.width(), ascii=output.in_ascii())
-        output.write_text(page)
-    else:
-        _write(rendered.log_document(asked, log, found), form)
-    return EXIT_CLEAR if found is not None else EXIT_UNANSWERED
+    return {"fits": EXIT_CLEAR, "exceeds": EXIT_DENIED}.get(found.fits, EXIT_UNANSWERED)
 
 
-def _write(data: dict[str, Any], form: Output) -> None:
-    from kubectl_gpuadmit.render import fit as rendered
+def _advise(trial: Trial, form: Output) -> int:
+    from kubectl_gpuadmit.render.fit import data, text
+    from kubectl_gpuadmit.sizing.advice import advise
 
-    output.write_data(rendered.to_yaml(data) if form is Output.yaml else rendered.to_json(data))
+    missing = trial.envelope().unknown
+    if missing and missing != ("the memory of the GPU",):
+        return _one(trial, form)
+    found = advise(trial, products=(trial.product,) if trial.product else None)
+    _write(form, partial(text.advice, trial, found), partial(data.advice_document, trial, found))
+    return EXIT_CLEAR if found else EXIT_DENIED
+
+
+def _table(trial: Trial, form: Output) -> int:
+    from kubectl_gpuadmit.render.fit import data, text
+    from kubectl_gpuadmit.sizing.advice import by_context
+
+    found = by_context(trial, products=(trial.product,) if trial.product else None)
+    _write(form, partial(text.by_context, trial, found), partial(data.table_document, trial, found))
+    verdicts = {cell.envelope.fits for line in found for cell in line.cells}
+    if "fits" in verdicts:
+        return EXIT_CLEAR
+    return EXIT_DENIED if "exceeds" in verdicts else EXIT_UNANSWERED
+
+
+def _compare(log: StartLog, asked: Asked, form: Output) -> int:
+    from kubectl_gpuadmit.render.fit import data, text
+    from kubectl_gpuadmit.sizing.trial import Trial
+
+    found = asked.envelope() if isinstance(asked, Trial) else None
+    _write(
+        form, partial(text.log, asked, log, found), partial(data.log_document, asked, log, found)
+    )
+    return EXIT_UNANSWERED if found is None else EXIT_CLEAR
+
+
+def _write(form: Output, page: Callable[..., Text], document: Callable[[], dict[str, Any]]) -> None:
+    from kubectl_gpuadmit.render.encoding import as_json, as_yaml
+
+    match form:
+        case Output.table:
+            output.write_text(page(width=output.width(), ascii=output.in_ascii()))
+        case Output.json:
+            output.write_data(as_json(document()))
+        case Output.yaml:
+            output.write_data(as_yaml(document()))

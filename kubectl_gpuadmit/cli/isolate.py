@@ -165,7 +165,8 @@ def _of_instance(file: str, namespace: str, quota: str, *, force: bool) -> Wish 
 
 def _applier(context: str, kubeconfig: str, as_user: str) -> Applier:
     from kubectl_gpuadmit.adapters.kube.applying import Applier
-    from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+    from kubectl_gpuadmit.adapters.kube.connection import Access
+    from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
     from kubectl_gpuadmit.devices.isolation import MANAGER
 
     access = Access(kubeconfig=kubeconfig, context=context, as_user=as_user)

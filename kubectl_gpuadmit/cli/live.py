@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from kubectl_gpuadmit.adapters.kube.connection import Connection
     from kubectl_gpuadmit.adapters.kube.resources import Catalogue
     from kubectl_gpuadmit.cluster import Cluster
-    from kubectl_gpuadmit.happened import History
+    from kubectl_gpuadmit.happened.history import History
     from kubectl_gpuadmit.kube.manifests import Document
+    from kubectl_gpuadmit.kube.requester import Requester
     from kubectl_gpuadmit.kube.workloads import Workload
     from kubectl_gpuadmit.policy import Policy
 
@@ -97,7 +98,8 @@ def _carry_out(session: _Session, found: Round) -> None:
 
 
 def _begin(question: Question, live: Live, progress: Progress) -> _Session:
-    from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+    from kubectl_gpuadmit.adapters.kube.connection import Access
+    from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
     from kubectl_gpuadmit.adapters.kube.reading import server_version
     from kubectl_gpuadmit.adapters.kube.resources import Catalogue
     from kubectl_gpuadmit.cli.models import with_load
@@ -191,6 +193,7 @@ def _round(session: _Session, progress: Progress) -> Round:
     )
     now = question.now or dt.datetime.now(dt.UTC)
     policy = with_registry(session.policy, documents, facts.cluster, namespace=session.namespace)
+    requester = _requester(session, facts.cluster)
     progress.step(f"judging {plural(len(documents), 'document')}")
     report = evaluate(
         documents,
@@ -201,8 +204,11 @@ def _round(session: _Session, progress: Progress) -> Round:
         namespace=session.namespace,
         with_remedies=question.remedies,
         kubernetes=session.version,
+        requester=requester,
     )
-    keep = _keeper(session, documents, facts.cluster, report, now) if question.capsule else None
+    keep = None
+    if question.capsule:
+        keep = _keeper(session, documents, facts.cluster, report, now, requester)
     report = narrowed(structs.replace(report, policy=question.policy), facts.absences)
     histories: dict[tuple[str, str, str], History] = {}
     if objects:
@@ -210,10 +216,20 @@ def _round(session: _Session, progress: Progress) -> Round:
         histories = _histories(session.connection, objects)
     if live.server:
         progress.step("asking the API server")
-        report = _asked_of_server(session, report, facts.cluster, readable, now)
+        report = _asked_of_server(session, report, facts.cluster, readable, now, requester)
     report = _with_histories(report, histories, now)
     answer = Answer(report, time.monotonic() - begun, positions(readable), keep)
     return Round(answer, tuple(objects), _is_placed(report, histories))
+
+
+def _requester(session: _Session, cluster: Cluster) -> Requester | None:
+    """Who asks, where an admission policy may want to know."""
+    from kubectl_gpuadmit.adapters.kube.whoami import whoami
+    from kubectl_gpuadmit.admission import native
+
+    if not native.present(cluster):
+        return None
+    return whoami(session.connection) or session.question.requester
 
 
 def _keeper(
@@ -222,6 +238,7 @@ def _keeper(
     cluster: Cluster,
     report: Report,
     now: dt.datetime,
+    requester: Requester | None,
 ) -> Callable[[], None]:
     """Writes the capsule: the engine's answer alone, for what happened cannot be replayed."""
     from kubectl_gpuadmit.cli.capsule import Asked, keeper
@@ -236,6 +253,7 @@ def _keeper(
         namespace=session.namespace,
         remedies=session.question.remedies,
         kubernetes=session.version,
+        requester=requester,
     )
     return keeper(
         session.question.capsule, asked, structs.replace(report, policy=session.question.policy)
@@ -312,7 +330,7 @@ def _with_histories(
 
 
 def _is_placed(report: Report, histories: dict[tuple[str, str, str], History]) -> bool:
-    from kubectl_gpuadmit.happened import placed
+    from kubectl_gpuadmit.happened.history import placed
 
     for verdict in report.workloads:
         history = _history(verdict, histories)
@@ -333,6 +351,7 @@ def _asked_of_server(
     cluster: Cluster,
     documents: Sequence[Document],
     now: dt.datetime,
+    requester: Requester | None,
 ) -> Report:
     """Each workload with a dry run of one pod a role beside our verdict on that pod."""
     from kubectl_gpuadmit.adapters.kube.dry_run import ask
@@ -361,6 +380,7 @@ def _asked_of_server(
                 namespace=ref.namespace,
                 with_remedies=False,
                 kubernetes=session.version,
+                requester=requester,
             )
             if not ours.workloads:
                 continue

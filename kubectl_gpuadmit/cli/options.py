@@ -176,8 +176,8 @@ OPTIONS: tuple[Option, ...] = (
         "End of --watch [default: 5m].",
         metavar="TIME",
     ),
-    Option("as_user", ("--as",), "text", "Ask as this user.", metavar="USER"),
-    Option("as_groups", ("--as-group",), "texts", "Ask as of this group.", metavar="GROUP"),
+    Option("as_user", ("--as",), "text", "Ask, and apply, as this user.", metavar="USER"),
+    Option("as_groups", ("--as-group",), "texts", "A group of that user.", metavar="GROUP"),
     Option("cluster", ("--cluster",), "text", "Cluster of the kubeconfig.", metavar="NAME"),
     Option("user", ("--user",), "text", "User of the kubeconfig.", metavar="NAME"),
     Option(
@@ -205,3 +205,6 @@ LIVE = (
     "request_timeout",
 )
 """Options that name something of a live cluster."""
+
+WHO = ("as_user", "as_groups")
+"""Of these, what counts for a snapshot too: who applies the manifests."""

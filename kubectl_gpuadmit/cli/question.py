@@ -5,12 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.cli.options import LIVE, OPTIONS
+from kubectl_gpuadmit.cli.options import LIVE, OPTIONS, WHO
 from kubectl_gpuadmit.errors import BadInput, Unanswerable
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.kube.requester import Requester
 
 SUPPORTED = range(30, 38)
 """Minor versions of Kubernetes whose rules are known."""
@@ -66,6 +69,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """Requests at once that a model has to bear; 0: what the policy says."""
     context_tokens: int = 0
     """Tokens of each of them; 0: what the policy says."""
+    requester: Requester | None = None
+    """Who applies the manifests, as ``--as`` says."""
     live: Live | None = None
     """None where a snapshot stands in for the cluster."""
 
@@ -102,8 +107,19 @@ def asked(command: str, values: Mapping[str, Any]) -> Question:
         models=values["models"],
         concurrency=whole(values["concurrency"], "--concurrency"),
         context_tokens=whole(values["context_length"], "--context-length"),
+        requester=_requester(values),
         live=None if without else _live(values, names),
     )
+
+
+def _requester(values: Mapping[str, Any]) -> Requester | None:
+    if values["as_groups"] and not values["as_user"]:
+        raise BadInput("usage", "--as-group is of the user that --as names", hint="add --as USER")
+    if not values["as_user"]:
+        return None
+    from kubectl_gpuadmit.kube.requester import impersonated
+
+    return impersonated(values["as_user"], values["as_groups"])
 
 
 def _with_tokens(values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -142,7 +158,7 @@ def _exclude(
                 hint="leave out --snapshot, or name the manifest with -f",
             )
         for option in OPTIONS:
-            if option.name in LIVE and values[option.name]:
+            if option.name in LIVE and option.name not in WHO and values[option.name]:
                 raise BadInput(
                     "live-and-snapshot",
                     f"{option.flags[-1]} is about a live cluster, and --snapshot stands in for it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -88,15 +89,16 @@ def snapshot(
         data, annotations = _policy(policy)
         progress.step("trimming")
         kinds = trim.known_kinds(taken.cluster)
-        count = 0
+        count: Counter[str] = Counter()
 
         def each() -> Iterator[dict[str, Any]]:
-            return trim.each(taken.cluster, namespace=namespace, annotations=annotations)
+            return trim.each(
+                taken.cluster, namespace=namespace, annotations=annotations, parameters=not redact
+            )
 
         def counted(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-            nonlocal count
             for item in items:
-                count += 1
+                count[item["kind"]] += 1
                 yield item
 
         items: Iterable[dict[str, Any]] = each()
@@ -112,12 +114,24 @@ def snapshot(
         write_whole(path, raw, replace=force)
     if taken.assumed:
         say(f"warning: {taken.assumed}")
+    if redact and (policies := _policies(count)):
+        say(
+            f"note: --redact leaves expressions and parameters out: what"
+            f" {plural(policies, 'admission policy', 'admission policies')} say"
+            f"{'s' if policies == 1 else ''} is unknown in it"
+        )
     objects, size = (
-        plural(count, "object"),
+        plural(count.total(), "object"),
         path.stat().st_size if path.is_file() else len(raw),
     )
     say(f"{file}: {objects} of {plural(len(kinds), 'kind')}, {size:,} bytes")
     return EXIT_CLEAR
+
+
+def _policies(count: Counter[str]) -> int:
+    from kubectl_gpuadmit.admission.native import KINDS
+
+    return sum(count[kind] for kind in KINDS)
 
 
 def _policy(path: str) -> tuple[Any, tuple[str, ...]]:

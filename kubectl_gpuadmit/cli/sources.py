@@ -43,14 +43,15 @@ def cluster_of(path: str, *, now: str, context: str = "", kubeconfig: str = "") 
 
 
 def _live(now: str, *, context: str, kubeconfig: str) -> Taken:
-    from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+    from kubectl_gpuadmit.adapters.kube.connection import Access
+    from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
     from kubectl_gpuadmit.adapters.kube.reading import read_cluster, server_version
     from kubectl_gpuadmit.needs import EVERYTHING
 
     connection = connect(Access(kubeconfig=kubeconfig, context=context))
     server_version(connection)
     as_of = instant(now) if now else dt.datetime.now(dt.UTC).replace(microsecond=0)
-    facts = read_cluster(connection, EVERYTHING, homes=[connection.namespace])
+    facts = read_cluster(connection, EVERYTHING, homes=[connection.namespace], everywhere=True)
     refused = "; ".join(one.why for one in facts.absences)
     return Taken(
         facts.cluster,

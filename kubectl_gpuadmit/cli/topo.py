@@ -184,12 +184,13 @@ def _known(names: list[str], found: Overview) -> None:
 
 
 def _show(found: Overview, form: Output, *, details: bool, single: bool) -> None:
+    from kubectl_gpuadmit.render.encoding import as_json
     from kubectl_gpuadmit.render.topology import data, drawing, html, text
     from kubectl_gpuadmit.render.topology.colours import inks
 
     match form:
         case Output.json:
-            streams.write_data(data.written(data.to_json(found)))
+            streams.write_data(as_json(data.to_json(found)))
         case Output.html:
             streams.write_data(html.page(found))
         case Output.svg:
@@ -214,12 +215,12 @@ def _show(found: Overview, form: Output, *, details: bool, single: bool) -> None
 
 def _difference(before: Overview, after: Overview, form: Output) -> None:
     from kubectl_gpuadmit.overview.difference import difference
-    from kubectl_gpuadmit.render.topology import data
+    from kubectl_gpuadmit.render.encoding import as_json
     from kubectl_gpuadmit.render.topology import difference as rendered
 
     found = difference(before, after)
     if form is Output.json:
-        streams.write_data(data.written(rendered.to_json(found)))
+        streams.write_data(as_json(rendered.to_json(found)))
     else:
         streams.write_text(rendered.text(found, width=streams.width(), ascii=streams.in_ascii()))
 
@@ -234,8 +235,9 @@ def _lineage(
 ) -> int:
     from kubectl_gpuadmit.cli.sources import cluster_of
     from kubectl_gpuadmit.overview.lineage import lineage
-    from kubectl_gpuadmit.render.topology import data
+    from kubectl_gpuadmit.render.encoding import as_json
     from kubectl_gpuadmit.render.topology import lineage as rendered
+    from kubectl_gpuadmit.render.topology.data import SCHEMA_VERSION
 
     taken = cluster_of(path, **where)
     found = []
@@ -255,7 +257,7 @@ def _lineage(
         found.append(lineage(taken.cluster, chosen[0], policy, taken.as_of))
     if form is Output.json:
         lines: list[Any] = [rendered.to_json(one) for one in found]
-        streams.write_data(data.written({"schemaVersion": data.SCHEMA_VERSION, "lineage": lines}))
+        streams.write_data(as_json({"schemaVersion": SCHEMA_VERSION, "lineage": lines}))
     else:
         for one in found:
             streams.write_text(rendered.text(one, width=streams.width(), ascii=streams.in_ascii()))

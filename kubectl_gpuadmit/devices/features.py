@@ -17,6 +17,7 @@ from msgspec import Struct
 from kubectl_gpuadmit.devices.gates import KUBERNETES, NVIDIA, Component
 from kubectl_gpuadmit.devices.model import Claim, Class, Configuration, Want
 from kubectl_gpuadmit.kube.dra import BasicDevice, ResourceSlice
+from kubectl_gpuadmit.kube.listed import Template, template_of
 
 DRIVER = "gpu.nvidia.com"
 HEALTH_TAINTS = ("gpu.nvidia.com/xid", "gpu.nvidia.com/gpu-lost", "gpu.nvidia.com/unmonitored")
@@ -127,7 +128,13 @@ def _of_config(config: tuple[Configuration, ...], of: str) -> Iterator[Use]:
 def of_slices(slices: Iterable[ResourceSlice]) -> tuple[Use, ...]:
     """What the published devices show to be on, each feature once, by the first slice that does."""
     found: dict[tuple[Component, str], Use] = {}
+    asked: set[tuple[str, bool, Template]] = set()
     for one in slices:
+        template = template_of(one.spec.devices)
+        alike = (one.spec.driver, bool(one.spec.sharedCounters), template)
+        if alike in asked and "type" not in template.varying:
+            continue
+        asked.add(alike)
         for component, feature, what in _of_slice(one):
             use = Use(component, feature, f"ResourceSlice {one.name}", what)
             found.setdefault((component, feature), use)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from kubectl_gpuadmit.devices.model import Claim, Class, Device, Want
 
 _GPU = re.compile(r"(^|[.-])(gpu|mig)[.-]")
+_PART = re.compile(r"""(^|[.'"-])(mig|vgpu|vfio)([.'"-]|$)|\.profile\b""")
 _DRIVER = re.compile(r"""device\s*\.\s*driver\s*==\s*["']([^"']+)["']""")
 
 
@@ -55,6 +56,18 @@ def asked(claim: Claim, classes: Mapping[str, Class]) -> dict[str, int]:
 
 def _of_gpus(want: Want, classes: Mapping[str, Class]) -> bool:
     known = classes.get(want.device_class)
-    selectors = known.selectors if known is not None else ()
-    drivers = [driver for text in selectors if text for driver in _DRIVER.findall(text)]
-    return any(map(is_gpu_driver, drivers or [want.device_class]))
+    return is_gpu_class(known) if known is not None else is_gpu_driver(want.device_class)
+
+
+def is_for_gpus_of(class_: Class, vendor: str) -> bool:
+    """Whether the class is for whole GPUs of ``nvidia.com`` or another: not for parts of them, nor
+    for GPUs as seen by virtual machines."""
+    texts = [text for text in (class_.name, *class_.selectors) if text]
+    partial = any(_PART.search(text) for text in texts)
+    return is_gpu_class(class_) and not partial and any(vendor in text for text in texts)
+
+
+def is_gpu_class(class_: Class) -> bool:
+    """Whether the class is for GPUs, by the driver that its selectors name, else by its name."""
+    drivers = [driver for text in class_.selectors if text for driver in _DRIVER.findall(text)]
+    return any(map(is_gpu_driver, drivers or [class_.name]))

@@ -23,6 +23,7 @@ from kubectl_gpuadmit.devices.model import (
     TaintRule,
 )
 from kubectl_gpuadmit.kube import dra
+from kubectl_gpuadmit.kube.listed import contents
 from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.kube.quantity import QuantityError
 from kubectl_gpuadmit.verdict import Finding
@@ -37,6 +38,10 @@ class Inventory:
     def __init__(self, cluster: Cluster) -> None:
         self._published = published(cluster)
         self._claims = tuple(cluster.every("ResourceClaim"))
+        known = cluster.remembered("claims in one form", (), dict[int, Claim])
+        assert isinstance(known, dict)
+        self._normal: dict[int, Claim] = known
+        """By the object's identity, for all forks; a claim holds the object that it was made of."""
 
     @classmethod
     def of(cls, cluster: Cluster) -> Inventory:
@@ -84,13 +89,20 @@ class Inventory:
     @cached_property
     def claims(self) -> dict[tuple[str, str], Claim]:
         """(namespace, name) -> claim, sorted."""
+        if len(self._normal) > 2 * len(self._claims) + 1_000:
+            self._normal.clear()  # most are of claims that have changed since
         found = {}
         for obj in self._claims:
-            if isinstance(obj, dra.ResourceClaim) and normal.readable(obj):
+            if not isinstance(obj, dra.ResourceClaim):
+                continue
+            claim = self._normal.get(id(obj))
+            if claim is None and normal.readable(obj):
                 try:
-                    found[obj.namespace, obj.name] = normal.of_claim(obj)
+                    claim = self._normal[id(obj)] = normal.of_claim(obj)
                 except QuantityError:
                     continue  # the API server holds no such object
+            if claim is not None:
+                found[obj.namespace, obj.name] = claim
         return dict(sorted(found.items()))
 
     @cached_property
@@ -144,7 +156,34 @@ class Published:
         by_pool: dict[PoolId, list[Slice]] = {}
         for slice in self.slices:
             by_pool.setdefault(PoolId(slice.driver, slice.pool), []).append(slice)
-        return {id: _pool(id, slices) for id, slices in sorted(by_pool.items())}
+        checked: dict[object, str] = {}
+        return {id: _pool(id, slices, checked) for id, slices in sorted(by_pool.items())}
+
+    @cached_property
+    def kinds(self) -> dict[PoolId, tuple[int, str]]:
+        """Of pools that are of one node each: a number that is equal where they consist of the
+        same, and the node."""
+        numbers: dict[object, int] = {}
+        found = {}
+        for id, pool in self.pools.items():
+            names = {slice.node_name for slice in pool.slices}
+            node = names.pop()
+            if names or not node or any(slice.per_device for slice in pool.slices):
+                continue
+            alike = (
+                id.driver,
+                pool.usable,
+                tuple(
+                    (
+                        slice.template,
+                        _identity(slice.counter_sets) if slice.counter_sets else 0,
+                        tuple(map(_identity, slice.rules)),
+                    )
+                    for slice in pool.slices
+                ),
+            )
+            found[id] = (numbers.setdefault(alike, len(numbers)), node)
+        return found
 
     @cached_property
     def devices(self) -> dict[DeviceId, Device]:
@@ -174,32 +213,37 @@ def _sorted(cluster: Cluster, kind: str) -> list[KubeObject]:
     return sorted(cluster.every(kind), key=lambda obj: (obj.namespace, obj.name))
 
 
-def _pool(id: PoolId, slices: list[Slice]) -> Pool:
+def _pool(id: PoolId, slices: list[Slice], checked: dict[object, str]) -> Pool:
+    """``checked``: what was found out about pools that consist of the same."""
     newest = max(slice.generation for slice in slices)
     current = tuple(slice for slice in slices if slice.generation == newest)
+    alike = tuple((slice.template, _identity(slice.counter_sets)) for slice in current)
+    if alike not in checked:
+        checked[alike] = invalidity(current)
     return Pool(
         id,
         newest,
         current,
         current[0].slice_count,
         tuple(slice for slice in slices if slice.generation != newest),
-        invalidity(current),
+        checked[alike],
     )
 
 
+_identity = id
+
+
 def invalidity(slices: Iterable[Slice]) -> str:
-    """Why the slices of a pool contradict each other, '' if they do not.
+    """Why the slices of a pool, by name, contradict each other, '' if they do not.
 
     Source: pools_incubating.go (validateDeviceNames, getAndValidateCounterSets,
     validateDeviceCounterConsumption).
     """
     seen: set[str] = set()
     sets: dict[str, dict[str, dra.Counter]] = {}
-    listed = sorted(slices, key=lambda slice: slice.name)
+    listed = tuple(slices)
     for slice in listed:
-        if slice.counter_sets:
-            continue
-        for device in slice.devices:
+        for device in () if slice.counter_sets else slice.template.devices:
             if device.name in seen:
                 return f"duplicate device name {device.name}"
             seen.add(device.name)
@@ -209,8 +253,8 @@ def invalidity(slices: Iterable[Slice]) -> str:
                 return f"duplicate counter set name {counter_set.name}"
             sets[counter_set.name] = counter_set.counters or {}
     for slice in listed:
-        for device in () if slice.counter_sets else slice.devices:
-            for consumption in device.consumes:
+        for content in () if slice.counter_sets else contents(slice.template):
+            for consumption in content.consumesCounters or ():
                 if consumption.counterSet not in sets:
                     return f"counter set {consumption.counterSet} not found"
                 for name in consumption.counters or ():

@@ -9,11 +9,12 @@ k8s.io/dynamic-resource-allocation v0.37.2 structured/internal (who reads them h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.kube import dra
+from kubectl_gpuadmit.kube import dra, listed
 from kubectl_gpuadmit.kube.objects import NodeSelector, QuantityText
 from kubectl_gpuadmit.kube.quantity import Quantity, parse
 
@@ -155,9 +156,10 @@ class Slice:
     """A ResourceSlice. Compare by identity."""
 
     __slots__ = (
+        "_devices",
+        "_made",
         "all_nodes",
         "counter_sets",
-        "devices",
         "driver",
         "generation",
         "name",
@@ -166,10 +168,17 @@ class Slice:
         "per_device",
         "pool",
         "raw",
+        "rules",
         "slice_count",
+        "template",
     )
 
-    def __init__(self, raw: dra.ResourceSlice) -> None:
+    def __init__(
+        self,
+        raw: dra.ResourceSlice,
+        made: Callable[[Slice], tuple[Device, ...]] = lambda slice: (),
+        rules: tuple[TaintRule, ...] = (),
+    ) -> None:
         spec = raw.spec
         self.raw = raw
         self.name = raw.name
@@ -183,7 +192,20 @@ class Slice:
         self.all_nodes = bool(spec.allNodes)
         self.per_device = bool(spec.perDeviceNodeSelection)
         self.counter_sets: tuple[dra.CounterSet, ...] = spec.sharedCounters or ()
-        self.devices: tuple[Device, ...] = ()
+        self.rules = rules
+        """DeviceTaintRules that may mean devices of its pool."""
+        self.template = listed.template_of(spec.devices)
+        """What its devices have in common with those of other slices."""
+        self._made = made
+        self._devices: tuple[Device, ...] | None = None
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Made when first looked at: in a large cluster few slices are, and the rest is like them.
+        ``template`` says how many there are, and what they are but for their own texts."""
+        if self._devices is None:
+            self._devices = self._made(self)
+        return self._devices
 
     def __repr__(self) -> str:
         return f"Slice({self.name})"
@@ -221,6 +243,11 @@ class Pool(Struct, frozen=True):
     @property
     def usable(self) -> bool:
         return self.complete and not self.invalid
+
+    @property
+    def size(self) -> int:
+        """How many devices it has."""
+        return sum(len(slice.template.devices) for slice in self.slices)
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -355,14 +382,13 @@ class TaintRule(Struct, frozen=True):
     selectors: tuple[str | None, ...] = ()
     """Kubernetes 1.33 and 1.34 only."""
 
+    def concerns(self, driver: str, pool: str) -> bool:
+        """Whether driver and pool fit, as far as the rule speaks of them."""
+        return self.selects and self.driver in (None, driver) and self.pool in (None, pool)
+
     def names(self, id: DeviceId) -> bool:
         """Whether driver, pool and device fit, as far as the rule speaks of them."""
-        return (
-            self.selects
-            and self.driver in (None, id.driver)
-            and self.pool in (None, id.pool)
-            and self.device in (None, id.device)
-        )
+        return self.concerns(id.driver, id.pool) and self.device in (None, id.device)
 
 
 # Here and not in ``normal``, because devices are turned into this form one by one when asked.

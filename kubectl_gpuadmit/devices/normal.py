@@ -63,18 +63,21 @@ def readable(obj: KubeObject) -> bool:
 
 def of_slice(raw: dra.ResourceSlice, rules: tuple[TaintRule, ...] = ()) -> Slice:
     """A slice whose devices also carry the taints of ``rules``, in that order."""
-    made = Slice(raw)
+    spec = raw.spec
+    return Slice(raw, _devices, tuple(r for r in rules if r.concerns(spec.driver, spec.pool.name)))
+
+
+def _devices(made: Slice) -> tuple[Device, ...]:
     devices = []
-    for written in raw.spec.devices or ():
+    for written in made.raw.spec.devices or ():
         content: dra.BasicDevice = written.basic or written
         own = content.taints
         taints = tuple(map(_taint, own)) if own else ()
-        if rules:
+        if made.rules:
             id = DeviceId(made.driver, made.pool, written.name)
-            taints += tuple(rule.taint for rule in rules if rule.names(id))
+            taints += tuple(rule.taint for rule in made.rules if rule.names(id))
         devices.append(Device(made, written.name, content, taints))
-    made.devices = tuple(devices)
-    return made
+    return tuple(devices)
 
 
 def of_class(raw: dra.DeviceClass) -> Class:

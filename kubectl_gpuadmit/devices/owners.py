@@ -13,7 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
-from kubectl_gpuadmit.kube.dra import BasicDevice, ResourceClaim, ResourceSlice
+from kubectl_gpuadmit.kube.dra import ResourceClaim, ResourceSlice
+from kubectl_gpuadmit.kube.listed import template_of, texts
 
 RESOURCES: Mapping[str, str] = {
     "gpu.nvidia.com": "nvidia.com/",
@@ -108,22 +109,19 @@ def slices(cluster: Cluster) -> Iterator[ResourceSlice]:
     return (one for one in cluster.every("ResourceSlice") if isinstance(one, ResourceSlice))
 
 
-def _devices(one: ResourceSlice) -> Iterator[tuple[str, BasicDevice]]:
-    return ((listed.name, listed.basic or listed) for listed in one.spec.devices or ())
-
-
-def _text(device: BasicDevice, name: str) -> str:
-    held = (device.attributes or {}).get(name)
-    return (held.string or "") if held is not None else ""
+def _gpus(one: ResourceSlice) -> Iterator[tuple[str, str, str, str, str]]:
+    """Name, type, UUID, parent's UUID and PCI address of each device; '' for what it has not."""
+    devices = one.spec.devices or ()
+    names = (listed.name for listed in template_of(devices).devices)
+    columns = [texts(devices, name) for name in ("type", "uuid", "parentUUID", PCI)]
+    return zip(names, *columns, strict=True)
 
 
 def _physical(one: ResourceSlice) -> Iterator[str]:
     """A name for each physical GPU that a slice is about; a MIG device stands for its parent."""
-    for name, device in _devices(one):
-        kind = _text(device, "type")
+    for name, kind, uuid, parent, pci in _gpus(one):
         if kind in ("", "gpu", "mig", "vfio"):
-            uuid = _text(device, "parentUUID") or _text(device, "uuid")
-            yield _text(device, PCI).lower() or uuid or name
+            yield pci.lower() or parent or uuid or name
 
 
 def published_twice(cluster: Cluster) -> tuple[Published, ...]:
@@ -138,24 +136,53 @@ def published_twice(cluster: Cluster) -> tuple[Published, ...]:
 
 
 def _published_twice(cluster: Cluster) -> Iterator[Published]:
+    if not _repeats(cluster):
+        return
+    first: dict[str | tuple[str, str], tuple[str, str, str]] = {}
     seen: dict[str, set[tuple[str, str, str]]] = {}
     for one in slices(cluster):
-        if one.spec.driver not in RESOURCES:
+        spec = one.spec
+        if spec.driver not in RESOURCES or not _has_whole(one):
             continue
-        for name, device in _devices(one):
-            kind = _text(device, "type") or "gpu"
-            place = (one.spec.driver, one.spec.pool.name, name)
-            if kind == "gpu" and (uuid := _text(device, "uuid")):
-                seen.setdefault(f"UUID {uuid}", set()).add(place)
-            pci = _text(device, PCI).lower()
-            if kind == "gpu" and pci and one.spec.nodeName:
-                seen.setdefault(f"PCI {pci} of {one.spec.nodeName}", set()).add(place)
+        for name, kind, uuid, _, pci in _gpus(one):
+            if kind not in ("", "gpu"):
+                continue
+            place = (spec.driver, spec.pool.name, name)
+            if uuid and first.setdefault(uuid, place) != place:
+                seen.setdefault(f"UUID {uuid}", {first[uuid]}).add(place)
+            if pci and spec.nodeName:
+                at = (spec.nodeName, pci.lower())
+                if first.setdefault(at, place) != place:
+                    key = f"PCI {pci.lower()} of {spec.nodeName}"
+                    seen.setdefault(key, {first[at]}).add(place)
     told: set[tuple[tuple[str, str, str], ...]] = set()
     for key, places in sorted(seen.items(), reverse=True):  # UUID before PCI
         pair = tuple(sorted(places))
         if len(pair) > 1 and pair not in told:
             told.add(pair)
             yield Published(key, tuple("/".join(place) for place in pair))
+
+
+def _repeats(cluster: Cluster) -> bool:
+    """Whether a UUID or a node's PCI address is there twice: seldom, and soon told."""
+    uuids: list[str] = []
+    addresses: list[tuple[str, str]] = []
+    for one in slices(cluster):
+        if one.spec.driver not in RESOURCES or not _has_whole(one):
+            continue
+        for _, kind, uuid, _, pci in _gpus(one):
+            if kind in ("", "gpu"):
+                uuids.append(uuid)
+                if pci and one.spec.nodeName:
+                    addresses.append((one.spec.nodeName, pci.lower()))
+    named = [uuid for uuid in uuids if uuid]
+    return len(set(named)) < len(named) or len(set(addresses)) < len(addresses)
+
+
+def _has_whole(one: ResourceSlice) -> bool:
+    """Whether one of its devices may be a whole GPU: a look that slices with one template share."""
+    template = template_of(one.spec.devices)
+    return "type" in template.varying or any(kind in ("", "gpu") for kind in template.texts("type"))
 
 
 def held_twice(
@@ -167,7 +194,7 @@ def held_twice(
     has from the device plugin, as the node's agent reports; '' for what is not known.
     """
     claimed: dict[tuple[str, str], str] = {}
-    by_device = _keys(cluster)
+    by_device = _keys(cluster, frozenset(holders))
     for obj in cluster.every("ResourceClaim"):
         allocation = obj.status.allocation if isinstance(obj, ResourceClaim) else None
         for result in (allocation.devices.results or ()) if allocation else ():
@@ -185,16 +212,17 @@ def held_twice(
     return tuple(found)
 
 
-def _keys(cluster: Cluster) -> dict[tuple[str, str, str], list[tuple[str, str]]]:
-    """(driver, pool, device) -> (node, UUID or PCI address) of the physical GPU."""
+def _keys(
+    cluster: Cluster, nodes: frozenset[str]
+) -> dict[tuple[str, str, str], list[tuple[str, str]]]:
+    """(driver, pool, device) -> (node, UUID or PCI address) of the physical GPU, on these nodes."""
     found: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for one in slices(cluster):
         node = one.spec.nodeName
-        if not node or one.spec.driver not in RESOURCES:
+        if not node or node not in nodes or one.spec.driver not in RESOURCES:
             continue
-        for name, device in _devices(one):
-            uuid = _text(device, "parentUUID") or _text(device, "uuid")
-            keys = [(node, key) for key in (uuid, _short(_text(device, PCI))) if key]
+        for name, _, uuid, parent, pci in _gpus(one):
+            keys = [(node, key) for key in (parent or uuid, _short(pci)) if key]
             found[(one.spec.driver, one.spec.pool.name, name)] = keys
     return found
 

@@ -108,23 +108,35 @@ _DRIVER = re.compile(r"\bdevice\s*\.\s*(driver|allowMultipleAllocations)\b")
 _DEVICE = re.compile(r"\bdevice\b")
 
 
-def _reads(expression: str) -> Callable[[Device], _Key]:
-    """What of a device the expression can depend on, as something to compare.
+def attributes_read(expression: str) -> frozenset[str] | None:
+    """Full names of the attributes that the expression can depend on; None: maybe any."""
+    names = _names(expression)
+    return None if names is None else frozenset(n for kind, n in names if kind == "attributes")
 
-    Where that cannot be told from the text, the device itself.
-    """
+
+def _names(expression: str) -> frozenset[tuple[str, str]] | None:
+    """(``attributes`` or ``capacity``, full name); None where it cannot be told from the text."""
     names: set[tuple[str, str]] = set()
     rest = ""
     at = 0
     for found in _ATTRIBUTE.finditer(expression):
         name = found["id"] or found["id2"]
         if name is None:
-            return _itself
+            return None
         names.add((str(found[1]), f"{found['domain']}/{name}"))
         rest += expression[at : found.start()]
         at = found.end()
     rest += expression[at:]
-    if _DEVICE.search(_DRIVER.sub("", rest)):
+    return None if _DEVICE.search(_DRIVER.sub("", rest)) else frozenset(names)
+
+
+def _reads(expression: str) -> Callable[[Device], _Key]:
+    """What of a device the expression can depend on, as something to compare.
+
+    Where that cannot be told from the text, the device itself.
+    """
+    names = _names(expression)
+    if names is None:
         return _itself
     attributes = [_parts(name) for kind, name in sorted(names) if kind == "attributes"]
     capacities = [_parts(name) for kind, name in sorted(names) if kind == "capacity"]

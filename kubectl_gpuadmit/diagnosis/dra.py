@@ -75,7 +75,6 @@ CLAIMS = "kubectl get resourceclaims"
 SLICES = "kubectl get resourceslices"
 CLASSES = "kubectl get deviceclasses"
 DRIVER = "kubectl get pods -A -o wide --field-selector spec.nodeName=NODE"
-_END = r"(?=$|[^-a-z0-9.]|\.(?:$|[A-Z]|preemption|still|no))"
 
 hear = table(
     "DRA",

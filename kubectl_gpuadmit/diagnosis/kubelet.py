@@ -63,12 +63,6 @@ REASONS = {
 }
 
 PLUGIN = "kubectl get pods -A -o wide --field-selector spec.nodeName=NODE"
-EVENTS = "kubectl get events --field-selector involvedObject.name={pod}"
-
-
-def _one_node(text: str) -> str:
-    return text or "the GPU resource"
-
 
 _OUT_OF = pattern(
     r"Node didn't have enough (?:resource|capacity) : <resource:RESOURCE> , requested:"

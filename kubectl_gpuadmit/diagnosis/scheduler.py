@@ -53,7 +53,6 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _PREEMPTION = re.compile(r"preemption:", re.IGNORECASE)
-_ITEM = re.compile(r"(?P<count>\d+)(?P<reason>\D[^,]*)")
 _NO_VICTIMS = re.compile(
     r"Nopreemptionvictimsfound(?:forincomingpod)?|nocandidatenodeforpreemption", re.IGNORECASE
 )

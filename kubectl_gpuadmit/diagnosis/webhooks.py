@@ -76,7 +76,6 @@ def vendor(webhook: str) -> tuple[str, str]:
 
 def _denied(statement: Statement) -> Iterator[Heard]:
     for match in _DENIED.finditer(statement.bare):
-        hit = Hit(statement, match)
         start, end = match.span()
         message_at = match.start("message") if match["message"] else end
         following = _DENIED.search(statement.bare, message_at)
@@ -88,7 +87,7 @@ def _denied(statement: Statement) -> Iterator[Heard]:
         webhook = match["webhook"]
         message = statement.said(message_at, end) if match["message"] else ""
         for detail in _violations(message):
-            yield Heard(start, end, spoken(_denial(webhook, detail, hit), WHO))
+            yield Heard(start, end, spoken(_denial(webhook, detail), WHO))
 
 
 def _violations(message: str) -> list[str]:
@@ -98,7 +97,7 @@ def _violations(message: str) -> list[str]:
     return found if len(found) > 1 and all(part.startswith("[") for part in found) else [message]
 
 
-def _denial(webhook: str, message: str, hit: Hit) -> Cause:
+def _denial(webhook: str, message: str) -> Cause:
     name, command = vendor(webhook)
     who = f"{name} ({webhook})" if name else f"webhook {webhook}"
     by_policy = name in ("Gatekeeper", "Kyverno")

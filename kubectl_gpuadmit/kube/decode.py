@@ -11,17 +11,17 @@ the bare kind, so that who reads it can refuse that one object.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Union
 
 import msgspec
 from msgspec import Raw, Struct
 
 from kubectl_gpuadmit.errors import BadManifest
-from kubectl_gpuadmit.kube import gpu_topology
+from kubectl_gpuadmit.kube import dra, gpu_topology, listed
 from kubectl_gpuadmit.kube.conform import conform
-from kubectl_gpuadmit.kube.kinds import GROUPS, KNOWN_KINDS, AnyKnown
+from kubectl_gpuadmit.kube.kinds import GROUPS, KNOWN_KINDS
 from kubectl_gpuadmit.kube.manifests import Document, documents_of, is_list, read_roots
 from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta
 from kubectl_gpuadmit.kube.yaml11 import escape
@@ -223,7 +223,7 @@ def _one_json(raw: bytes) -> tuple[list[KubeObject], set[str]]:
     if head.items is None or not (kind.endswith("List") or _are_objects(head.items)):
         if kind.endswith("List"):
             return _with_holder(raw, head, [])
-        single = _from_raw(Raw(raw))
+        (single,) = _packed([_from_raw(Raw(raw))])
         return [single], {single.kind}
     return _with_holder(raw, head, _items(head))
 
@@ -235,7 +235,8 @@ def _one_pass(raw: bytes) -> tuple[list[KubeObject], set[str]] | None:
     if (named and named not in KNOWN_KINDS) or _mixed(raw):
         return None
     try:
-        head = _list_decoder(KNOWN_KINDS[named] if named else AnyKnown).decode(raw)
+        head = _list_decoder(_wire(named) if named else _any_wire()).decode(raw)
+        head.items = _packed(head.items)
     except msgspec.ValidationError:
         return None
     version = head.apiVersion or ""
@@ -252,12 +253,67 @@ def _one_pass(raw: bytes) -> tuple[list[KubeObject], set[str]] | None:
     return _with_holder(raw, head, list(head.items))
 
 
+def _wire(kind: str) -> type[KubeObject]:
+    return dra.UnreadSlice if kind == "ResourceSlice" else KNOWN_KINDS[kind]
+
+
+@cache
+def _any_wire() -> Any:
+    return Union[tuple(map(_wire, KNOWN_KINDS))]  # noqa: UP007
+
+
+def _packed(objects: list[KubeObject]) -> list[KubeObject]:
+    """With what slices hold, which many of them share. Raises BadManifest without a place."""
+    unread = [obj for obj in objects if isinstance(obj, dra.UnreadSlice)]
+    if not unread:
+        return objects
+    packer = listed.Packer(_decoder(tuple[dra.SliceDevice, ...]))
+    of_driver: dict[str, list[Raw]] = {}
+    for one in unread:
+        if bytes(memoryview(one.spec.devices)[:1]) == b"[":
+            of_driver.setdefault(one.spec.driver, []).append(one.spec.devices)
+    for driver, written in of_driver.items():
+        packer.learn(driver, written)
+    counters: dict[bytes, tuple[dra.CounterSet, ...] | None] = {b"null": None}
+    return [
+        _read(obj, packer, counters) if isinstance(obj, dra.UnreadSlice) else obj for obj in objects
+    ]
+
+
+def _read(
+    unread: dra.UnreadSlice,
+    packer: listed.Packer,
+    counters: dict[bytes, tuple[dra.CounterSet, ...] | None],
+) -> dra.ResourceSlice:
+    spec = unread.spec
+    written = bytes(spec.devices)
+    devices: Sequence[dra.SliceDevice] | None
+    try:
+        devices = None if written == b"null" else packer.packed(spec.driver, written)
+    except msgspec.ValidationError:  # a null where only the API server's decoder sees no error
+        devices = convert(_decoder(Any).decode(written), tuple[dra.SliceDevice, ...])
+    held = bytes(spec.sharedCounters)
+    if held not in counters:
+        counters[held] = convert(_decoder(Any).decode(held), tuple[dra.CounterSet, ...])
+    read = dra.ResourceSliceSpec(
+        spec.driver,
+        spec.pool,
+        spec.nodeName,
+        spec.nodeSelector,
+        spec.allNodes,
+        spec.perDeviceNodeSelection,
+        devices,
+        counters[held],
+    )
+    return dra.ResourceSlice(apiVersion=unread.apiVersion, metadata=unread.metadata, spec=read)
+
+
 def _items(head: _Head) -> list[KubeObject]:
     """The items of a List; those of a typed one that name no kind get the list's."""
     kind, version = head.kind or "", head.apiVersion or ""
     named = kind.removesuffix("List") if kind.endswith("List") else ""
     inherited = (version, named) if named else ("", "")
-    return [_from_raw(item, *inherited) for item in head.items or ()]
+    return _packed([_from_raw(item, *inherited) for item in head.items or ()])
 
 
 def _are_objects(items: list[Raw]) -> bool:
@@ -305,7 +361,7 @@ def _from_raw(item: Raw, api_version: str = "", kind: str = "") -> KubeObject:
     version = head.apiVersion or ""
     if struct is not None and _fits(str(head.kind), version):
         try:
-            read: KubeObject = _decoder(struct).decode(item)
+            read: KubeObject = _decoder(_wire(str(head.kind))).decode(item)
         except msgspec.ValidationError:
             pass  # a null or 1.0 where only the API server's decoder sees no error
         else:

@@ -10,9 +10,10 @@ Sources: k8s.io/api v0.37.2 resource/{v1,v1beta2,v1beta1,v1alpha3}/types.go; the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from kubectl_gpuadmit.kube.objects import (
     KubeObject,
@@ -114,19 +115,36 @@ class ResourcePool(Struct, frozen=True, gc=False):
     resourceSliceCount: int = 0
 
 
-class ResourceSliceSpec(Struct, frozen=True, gc=False):
+class SliceHead(Struct, frozen=True, gc=False):
+    """All of a slice's spec but its devices and counters."""
+
     driver: str = ""
     pool: ResourcePool = field(default_factory=ResourcePool)
     nodeName: str | None = None
     nodeSelector: NodeSelector | None = None
     allNodes: bool | None = None
     perDeviceNodeSelection: bool | None = None
-    devices: tuple[SliceDevice, ...] | None = None
+
+
+class ResourceSliceSpec(SliceHead, frozen=True, gc=False):
+    devices: Sequence[SliceDevice] | None = None
+    """Maybe kept as ``listed.Listed``, which makes them when they are looked at."""
     sharedCounters: tuple[CounterSet, ...] | None = None
 
 
 class ResourceSlice(KubeObject, frozen=True, gc=False, kw_only=True, tag="ResourceSlice"):
     spec: ResourceSliceSpec = field(default_factory=ResourceSliceSpec)
+
+
+class UnreadSpec(SliceHead, frozen=True, gc=False):
+    devices: Raw = Raw(b"null")
+    sharedCounters: Raw = Raw(b"null")
+
+
+class UnreadSlice(KubeObject, frozen=True, gc=False, kw_only=True, tag="ResourceSlice"):
+    """A ResourceSlice on its way in: its devices and counters are still JSON."""
+
+    spec: UnreadSpec = field(default_factory=UnreadSpec)
 
 
 class CelSelector(Struct, frozen=True, gc=False):

@@ -61,31 +61,6 @@ KNOWN_KINDS: dict[str, type[KubeObject]] = {
 }
 """Kind -> struct. A kind that is missing here decodes to ``Generic``."""
 
-AnyKnown = (
-    Pod
-    | Node
-    | Namespace
-    | ResourceQuota
-    | LimitRange
-    | PriorityClass
-    | PodDisruptionBudget
-    | PersistentVolumeClaim
-    | PersistentVolume
-    | StorageClass
-    | CSINode
-    | RuntimeClass
-    | ServiceAccount
-    | ConfigMap
-    | Event
-    | GpuTopology
-    | ResourceSlice
-    | DeviceClass
-    | ResourceClaim
-    | ResourceClaimTemplate
-    | DeviceTaintRule
-    | ResourcePoolStatusRequest
-)
-
 GROUPS: dict[str, str] = {
     **dict.fromkeys(KNOWN_KINDS, ""),
     "DeviceClass": DRA_GROUP,

@@ -336,9 +336,7 @@ def _taken_apart(
     if kind.endswith("List") and kind != "List":
         version = data.get("apiVersion")
         inherited = {"apiVersion": version, "kind": kind.removesuffix("List")}
-    for n, (item, inner) in enumerate(
-        zip(items, _sources(items, pointer, root, source), strict=True)
-    ):
+    for n, (item, inner) in enumerate(zip(items, _sources(items, pointer, source), strict=True)):
         at_item = f"{pointer}/items/{n}"
         place = inner.place if inner is not source else _item_place(root, source, at_item, n)
         if not isinstance(item, dict):
@@ -356,7 +354,7 @@ def _taken_apart(
         yield from _taken_apart(item, at_item, place[0], root, inner, file)
 
 
-def _sources(items: list[Any], pointer: str, root: Root, source: Source) -> Iterator[Source]:
+def _sources(items: list[Any], pointer: str, source: Source) -> Iterator[Source]:
     """Where each item's text is. JSON items are found one after another, each from the last."""
     if source.yaml is not None:
         yield from [source] * len(items)

@@ -10,7 +10,7 @@ Field names are the JSON names of Kubernetes 1.37 (k8s.io/api v0.37.2).
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -333,10 +333,6 @@ class NodeSpec(Struct, frozen=True, gc=False):
     providerID: str | None = None
 
 
-class NodeImage(Struct, frozen=True, gc=False):
-    names: tuple[str, ...] | None = None
-
-
 class NodeStatus(Struct, frozen=True, gc=False):
     allocatable: Resources | None = None
     capacity: Resources | None = None
@@ -552,6 +548,3 @@ class Generic(KubeObject, frozen=True, gc=False, kw_only=True, tag="Generic"):
     @property
     def kind(self) -> str:
         return self.realKind
-
-
-PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]

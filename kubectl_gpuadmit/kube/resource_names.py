@@ -16,7 +16,7 @@ DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 """Implicit extended resource of a DeviceClass: this prefix and the class's name."""
 
 CONTAINER_STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
-QUOTA_STANDARD = frozenset(
+STANDARD = frozenset(
     {
         "cpu",
         "memory",
@@ -24,6 +24,7 @@ QUOTA_STANDARD = frozenset(
         "requests.cpu",
         "requests.memory",
         "requests.storage",
+        "storage",
         "requests.ephemeral-storage",
         "limits.cpu",
         "limits.memory",
@@ -39,7 +40,6 @@ QUOTA_STANDARD = frozenset(
         "services.loadbalancers",
     }
 )
-STANDARD = QUOTA_STANDARD | {"storage"}
 _WHOLE = frozenset(
     {
         "pods",
@@ -89,8 +89,3 @@ def is_pod_level(name: str) -> bool:
 def is_standard(name: str) -> bool:
     """A name without a domain that the API knows anywhere (containers, quotas or limit ranges)."""
     return name in STANDARD or name.startswith((HUGEPAGES, REQUESTS + HUGEPAGES))
-
-
-def is_quota_standard(name: str) -> bool:
-    """A name without a domain that a ResourceQuota may hold."""
-    return name in QUOTA_STANDARD or name.startswith((HUGEPAGES, REQUESTS + HUGEPAGES))

@@ -21,6 +21,7 @@ from kubectl_gpuadmit.kube.objects import (
     LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorTerm,
+    Pod,
     Taint,
     Toleration,
 )
@@ -175,15 +176,11 @@ def _problem(key: str, operator: str, values: tuple[str, ...], *, operators: Ite
 # -- nodes --------------------------------------------------------------------------------
 
 
-def term_problem(term: NodeSelectorTerm) -> str:
-    """Why this term cannot be parsed, '' if it can. A term that cannot matches no node."""
-    return _term_problem(term.matchExpressions or (), term.matchFields or ())
-
-
 @lru_cache(maxsize=1 << 12)
 def _term_problem(
     expressions: tuple[LabelSelectorRequirement, ...], fields: tuple[LabelSelectorRequirement, ...]
 ) -> str:
+    """Why such a term cannot be parsed, '' if it can. A term that cannot matches no node."""
     for e in expressions:
         if error := _problem(e.key, e.operator, e.values or (), operators=_NODE_OPERATORS):
             return error
@@ -270,3 +267,28 @@ def _compares(toleration: Toleration, taint: Taint) -> bool:
     if bound is None or have is None:
         return False
     return have < bound if toleration.operator == "Lt" else have > bound
+
+
+def binds(pod: Pod, selector: Mapping[str, str]) -> bool:
+    """True where node selector and required affinity admit only nodes with all these labels."""
+    if not selector:
+        return False
+    spec = pod.spec
+    chosen = spec.nodeSelector or {}
+    rest = {key: value for key, value in selector.items() if chosen.get(key) != value}
+    if not rest:
+        return True
+    affinity = spec.affinity and spec.affinity.nodeAffinity
+    required = affinity and affinity.requiredDuringSchedulingIgnoredDuringExecution
+    terms = (required and required.nodeSelectorTerms) or ()
+    # Terms are alternatives: each must bind, or the pod escapes through the one that does not.
+    # A term without any requirement matches no node (component-helpers nodeaffinity).
+    live = [t for t in terms if t.matchExpressions or t.matchFields]
+    return bool(live) and all(
+        any(
+            e.key == key and e.operator == "In" and tuple(e.values or ()) == (value,)
+            for e in term.matchExpressions or ()
+        )
+        for term in live
+        for key, value in rest.items()
+    )

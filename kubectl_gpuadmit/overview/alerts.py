@@ -91,8 +91,8 @@ def _of_node(cluster: Cluster, node: NodeView, now: dt.datetime) -> Iterator[Ale
                     gpu.index,
                 )
     yield from _links(node, now)
-    yield from _map(node, now)
-    yield from _counts(cluster, node)
+    yield from _map(node)
+    yield from _counts(node)
     yield from _cordon(cluster, node)
 
 
@@ -137,7 +137,7 @@ def _links(node: NodeView, now: dt.datetime) -> Iterator[Alert]:
         )
 
 
-def _map(node: NodeView, now: dt.datetime) -> Iterator[Alert]:
+def _map(node: NodeView) -> Iterator[Alert]:
     if node.map.stale:
         yield Alert(
             "stale-map",
@@ -151,7 +151,7 @@ def _map(node: NodeView, now: dt.datetime) -> Iterator[Alert]:
         yield Alert("unreadable-map", "unknown", node.name, problem)
 
 
-def _counts(cluster: Cluster, node: NodeView) -> Iterator[Alert]:
+def _counts(node: NodeView) -> Iterator[Alert]:
     if not node.gpus and node.unhealthy:
         count = f"{node.unhealthy} GPU{'s' * (node.unhealthy > 1)}"
         yield Alert(

@@ -32,7 +32,6 @@ class Holding(Struct):
 
 
 def holding(
-    cluster: Cluster,
     info: NodeInfo,
     found: NodeMap,
     policy: Policy,
@@ -128,7 +127,7 @@ def claimed_on(cluster: Cluster, policy: Policy) -> dict[str, tuple[tuple[str, H
             if allotted.admin_access or not keys:
                 continue
             profile = attributes.get(f"{id.driver}/profile")
-            for namespace, pod in _consumers(cluster, claim.namespace, claim.reserved_for):
+            for namespace, pod in _consumers(claim.namespace, claim.reserved_for):
                 known = cluster.get("Pod", namespace, pod)
                 held = Held(
                     namespace,
@@ -142,7 +141,7 @@ def claimed_on(cluster: Cluster, policy: Policy) -> dict[str, tuple[tuple[str, H
     return {node: tuple(held) for node, held in found.items()}
 
 
-def _consumers(cluster: Cluster, namespace: str, reserved: object) -> Iterator[tuple[str, str]]:
+def _consumers(namespace: str, reserved: object) -> Iterator[tuple[str, str]]:
     """Pods that the claim is reserved for; itself where there is none: it keeps the device."""
     any_pod = False
     for one in reserved if isinstance(reserved, tuple) else ():

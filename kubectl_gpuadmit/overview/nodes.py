@@ -30,7 +30,7 @@ def node_view(
     claimed: Mapping[str, tuple[tuple[str, Held], ...]],
 ) -> NodeView:
     """``found`` is the node's map from the best source; ``claimed`` of ``holding.claimed_on``."""
-    held = holding(cluster, info, found, policy, claimed)
+    held = holding(info, found, policy, claimed)
     sound = without_lost(found)
     grouped = members(sound)
     number = {index: i for i, one in enumerate(grouped or ()) for index in one}

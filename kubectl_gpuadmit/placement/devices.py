@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_gpuadmit.devices.allocator import of as features_of
 from kubectl_gpuadmit.devices.inventory import Inventory
-from kubectl_gpuadmit.kube.objects import NodeSelector, Pod
+from kubectl_gpuadmit.kube.objects import NodeSelector
 from kubectl_gpuadmit.kube.selectors import node_selector_matches
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters.pod_claims import FILTER
@@ -115,7 +115,7 @@ def findings(
     bare = next((f for f in found if f.reason == NO_DEVICES), None)
     if bare is None:
         return found
-    told = [_finding(one, cycle.pod, bare) for one in funnels(cycle, nodes)]
+    told = [_finding(one, bare) for one in funnels(cycle, nodes)]
     short = [finding for finding in told if finding is not None]
     if told and not short:
         short = [_collision(cycle, nodes, bare)]
@@ -123,7 +123,7 @@ def findings(
     return (*found[:at], *short, *found[at + 1 :]) if short else found
 
 
-def _finding(one: Funnel, pod: Pod, bare: Finding) -> Finding | None:
+def _finding(one: Funnel, bare: Finding) -> Finding | None:
     """None for a request that finds what it asks for."""
     falls = one.falls
     if falls is None:

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubectl_gpuadmit.kube.resource_names import is_extended
+from kubectl_gpuadmit.devices import gpus
+from kubectl_gpuadmit.devices.inventory import Inventory
+from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, is_extended
 from kubectl_gpuadmit.placement import suggest
 from kubectl_gpuadmit.placement.amounts import amount
 from kubectl_gpuadmit.placement.cycle import Cycle
+from kubectl_gpuadmit.placement.filters.dynamic_resources import supplies
 from kubectl_gpuadmit.verdict import Evidence, Finding, NodeVerdict
 
 RULE = "placement"
+_CLASSES = 3
+"""Device classes that are told and tried."""
 REASONS = {
     "placement/no-such-resource": "No node advertises the resource. Correct its name, or install "
     "the device plugin that advertises it.",
@@ -22,6 +27,19 @@ REASONS = {
     "placement/fragmented": "Enough is free in the cluster, but not on one node. Ask for less per "
     "pod, or move small pods together.",
 }
+
+
+def by_claims(cycle: Cycle, name: str) -> tuple[str, ...]:
+    """DeviceClasses that could serve whole GPUs which no node advertises, as DRA can since
+    Kubernetes 1.36: under the class's own resource name, or once the class names the resource."""
+    cluster = cycle.cluster
+    vendor, _, what = name.partition("/")
+    if what != "gpu" or not supplies(cycle.kubernetes) or not cluster.knows("DeviceClass"):
+        return ()
+    if not any(cluster.every("ResourceSlice")):
+        return ()
+    classes = sorted(Inventory.of(cluster).classes.items())
+    return tuple(n for n, class_ in classes if gpus.is_for_gpus_of(class_, vendor))[:_CLASSES]
 
 
 def finding(
@@ -43,6 +61,9 @@ def finding(
         }
         meant = suggest.near(name, advertised)
         hint = f" (did you mean {meant}?)" if meant else ""
+        served = by_claims(cycle, name) if not meant else ()
+        if served:
+            hint = f"; GPUs of this cluster are had by claims (DeviceClass {', '.join(served)})"
         return Finding(
             reason="placement/no-such-resource",
             detail=f"no node advertises {name}{hint}",
@@ -56,7 +77,11 @@ def finding(
                     bound="least",
                 ),
             ),
-            suggest=suggest.other_resource(cycle.pod, name, meant) if meant else (),
+            suggest=tuple(
+                one
+                for other in ((meant,) if meant else (DEVICE_CLASS + c for c in served))
+                for one in suggest.other_resource(cycle.pod, name, other)
+            ),
             rule=RULE,
         )
     has = largest.allocatable.get(name, 0)

@@ -200,7 +200,7 @@ def sentences(
         if len(lines) == SENTENCES:
             break
         line = (
-            f"{_what(cycle, release)} on {release.node} free when {_names(cycle, release.pods)} "
+            f"{_what(release)} on {release.node} free when {_names(cycle, release.pods)} "
             f"{'ends' if len(release.pods) == 1 else 'end'}"
         )
         if release.why:
@@ -287,7 +287,7 @@ def _preempting(cycle: Cycle, candidate: Candidate, unsure: str) -> str:
     return f"(priority {highest} < {priority(cycle.pod)}, {budget})"
 
 
-def _what(cycle: Cycle, release: Release) -> str:
+def _what(release: Release) -> str:
     """``8 nvidia.com/gpu``, or ``a place`` where no counted resource is lacking."""
     packed = [s for s in release.lacking if s.requested and s.filter == "NodeResourcesFit"]
     gpus = [s for s in packed if "/" in s.subject] or packed

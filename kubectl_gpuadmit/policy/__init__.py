@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from kubectl_gpuadmit.policy.model import (
+from kubectl_gpuadmit.policy.entries import (
     ClassMatch,
     Comparison,
     ExceptionMatch,
-    Policy,
     PolicyException,
     Pool,
     PoolKubelet,
     RequiredTaint,
     RuleConfig,
-    Sign,
     StaticMatch,
     StaticRule,
     TemplateChange,
     Tenant,
     WorkloadClass,
 )
+from kubectl_gpuadmit.policy.model import Policy, Sign
 
 __all__ = [
     "ClassMatch",

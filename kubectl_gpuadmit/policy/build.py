@@ -10,12 +10,9 @@ from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
 from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
 from kubectl_gpuadmit.policy import dra
-from kubectl_gpuadmit.policy.model import (
-    GPU_PATTERNS,
-    TTL_ANNOTATIONS,
+from kubectl_gpuadmit.policy.entries import (
     ClassMatch,
     ExceptionMatch,
-    Policy,
     PolicyException,
     Pool,
     PoolKubelet,
@@ -25,9 +22,10 @@ from kubectl_gpuadmit.policy.model import (
     StaticRule,
     TemplateChange,
     WorkloadClass,
-    matches,
     parse_comparison,
 )
+from kubectl_gpuadmit.policy.model import GPU_PATTERNS, TTL_ANNOTATIONS, Policy
+from kubectl_gpuadmit.policy.patterns import matches
 from kubectl_gpuadmit.policy.schema import setting_key
 from kubectl_gpuadmit.policy.shape import Report, did_you_mean, entries, escape
 from kubectl_gpuadmit.rule import Rule

@@ -10,7 +10,7 @@ from kubectl_gpuadmit.devices import maturity
 from kubectl_gpuadmit.devices.gates import NVIDIA, Release
 from kubectl_gpuadmit.devices.maturity import Entry, Ledger, Versions
 from kubectl_gpuadmit.kube import times
-from kubectl_gpuadmit.policy.model import Tenant
+from kubectl_gpuadmit.policy.entries import Tenant
 from kubectl_gpuadmit.policy.shape import entries
 
 if TYPE_CHECKING:

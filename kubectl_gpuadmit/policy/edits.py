@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kubectl_gpuadmit.kube.objects import Pod, PodSchedulingGate, Toleration
-from kubectl_gpuadmit.policy.model import TemplateChange
+from kubectl_gpuadmit.policy.entries import TemplateChange
 
 Op = dict[str, Any]
 

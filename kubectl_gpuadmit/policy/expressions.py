@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from kubectl_gpuadmit.policy.model import Comparison, StaticMatch, WorkloadClass
+from kubectl_gpuadmit.policy.entries import Comparison, StaticMatch, WorkloadClass
 
 LABELS = "object.metadata.?labels.orValue({})"
 ANNOTATIONS = "object.metadata.?annotations.orValue({})"

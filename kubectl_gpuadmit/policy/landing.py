@@ -181,9 +181,9 @@ def listed(names: Iterable[str], most: int = 4) -> str:
     return ", ".join(every[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def elsewhere(ask: Ask, good: Iterable[Landing], most: int = 4) -> tuple[Remedy, ...]:
+def elsewhere(ask: Ask, good: Iterable[Landing]) -> tuple[Remedy, ...]:
     """The suggestion to bind the pod to nodes where a rule has nothing to say."""
-    names = hostnames(good)[:most]
+    names = hostnames(good)[:4]
     patch = ask.manifest_patch(affinity_ops(ask, names)) if names else ()
     return (Remedy(f"only on {', '.join(names)}", patch=patch, cost=10),) if patch else ()
 

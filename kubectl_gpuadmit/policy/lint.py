@@ -13,14 +13,9 @@ from collections.abc import Mapping
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices.maturity import rows
 from kubectl_gpuadmit.kube import times
+from kubectl_gpuadmit.policy.entries import Pool, PoolKubelet, StaticMatch, StaticRule
 from kubectl_gpuadmit.policy.load import Catalogue, Reading, no_reasons
-from kubectl_gpuadmit.policy.model import (
-    Policy,
-    Pool,
-    PoolKubelet,
-    StaticMatch,
-    StaticRule,
-)
+from kubectl_gpuadmit.policy.model import Policy
 from kubectl_gpuadmit.policy.shape import Problem, escape
 from kubectl_gpuadmit.rule import REGISTRY
 

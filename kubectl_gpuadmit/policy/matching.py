@@ -12,7 +12,9 @@ from kubectl_gpuadmit.kube import gpus, selectors
 from kubectl_gpuadmit.kube import pods as podlib
 from kubectl_gpuadmit.kube.gpu_memory import MIB_PER_GB, memory_mib
 from kubectl_gpuadmit.kube.objects import LabelSelector, Pod
-from kubectl_gpuadmit.policy.model import Comparison, Policy, StaticMatch, has_all, matches
+from kubectl_gpuadmit.policy.entries import Comparison, StaticMatch
+from kubectl_gpuadmit.policy.model import Policy
+from kubectl_gpuadmit.policy.patterns import has_all, matches
 from kubectl_gpuadmit.policy.usage import admitted_nodes
 from kubectl_gpuadmit.verdict import Evidence
 

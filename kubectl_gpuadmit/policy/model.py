@@ -1,21 +1,16 @@
-"""The policy as values, and the questions asked of it; reads no files and judges no pod.
+"""A whole policy, and the questions asked of it; reads no files and judges no pod.
 
 Rules of this module
 1. The first answer that is more specific wins: a namespace's level beats a pool's, a pool's beats
    the rule's, the rule's beats ``defaults``; an exact namespace beats a pattern, a longer pattern a
    shorter one.
-2. Patterns are shell patterns (``research-*``), case-sensitive. Label and namespace names cannot
-   hold ``*``, so a plain name is never taken for a pattern.
-3. A rule that the policy does not name keeps the level it was registered with.
+2. A rule that the policy does not name keeps the level it was registered with.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,7 +18,18 @@ from msgspec import Struct, field
 
 from kubectl_gpuadmit.devices.maturity import Ledger
 from kubectl_gpuadmit.kube import gpus
-from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Pod, Taint, Toleration
+from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.selectors import binds
+from kubectl_gpuadmit.policy.entries import (
+    ClassMatch,
+    PolicyException,
+    Pool,
+    RuleConfig,
+    StaticRule,
+    Tenant,
+    WorkloadClass,
+)
+from kubectl_gpuadmit.policy.patterns import has_all, matches, most_specific, pairs
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import Level, Ref
 
@@ -39,198 +45,11 @@ NO_LABELS: Mapping[str, str] = {}
 TTL_ANNOTATIONS = ("gpu-admit.io/ttl",)
 
 
-class PoolKubelet(Struct, frozen=True):
-    """What a pool's kubelets are told about alignment, in the names of KubeletConfiguration
-    (kubelet.config.k8s.io/v1beta1). It counts where the nodes do not say themselves."""
-
-    topologyManagerPolicy: str
-    topologyManagerScope: str = "container"
-    topologyManagerPolicyOptions: dict[str, str] = field(default_factory=dict)
-    cpuManagerPolicy: str = "none"
-    cpuManagerPolicyOptions: dict[str, str] = field(default_factory=dict)
-    memoryManagerPolicy: str = "None"
-    reservedSystemCPUs: str = ""
-    featureGates: dict[str, bool] = field(default_factory=dict)
-
-
-class Pool(Struct, frozen=True):
-    """Nodes that carry all of ``nodeSelector``; ``tolerations`` are what a pod needs to enter."""
-
-    name: str
-    nodeSelector: dict[str, str]
-    tolerations: tuple[Toleration, ...] = ()
-    kubelet: PoolKubelet | None = None
-
-
-class ClassMatch(Struct, frozen=True):
-    """Signs of a class: each field that is set is one; all pairs of a map must hold together."""
-
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    priorityClasses: tuple[str, ...] = ()
-    ownerKinds: tuple[str, ...] = ()
-
-
-class WorkloadClass(Struct, frozen=True):
-    """A kind of work: how it is recognised, where it may land, at which priority."""
-
-    name: str
-    match: ClassMatch
-    pool: str = ""
-    priorityClass: str = ""
-
-
 class Sign(Struct, frozen=True):
     """Why a pod counts as a class: ``label workload-type=batch``."""
 
     workload_class: str
     text: str
-
-
-class RuleConfig(Struct, frozen=True):
-    """One rule's part of the policy. ``settings`` has the rule's own keyword names."""
-
-    level: Level | None = None
-    ifMissing: Level | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-    namespaces: dict[str, Level] = field(default_factory=dict)
-    pools: dict[str, Level] = field(default_factory=dict)
-
-
-class Comparison(Struct, frozen=True):
-    """``>40``: operator and number."""
-
-    operator: str
-    number: float
-
-    def holds(self, amount: float) -> bool:
-        match self.operator:
-            case ">":
-                return amount > self.number
-            case ">=":
-                return amount >= self.number
-            case "<":
-                return amount < self.number
-            case "<=":
-                return amount <= self.number
-            case "!=":
-                return amount != self.number
-            case _:
-                return amount == self.number
-
-    def __str__(self) -> str:
-        return f"{self.operator}{self.number:g}"
-
-
-class StaticMatch(Struct, frozen=True):
-    """All fields that are set must hold; an empty one matches every pod."""
-
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    matchExpressions: tuple[LabelSelectorRequirement, ...] = ()
-    namespaces: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-    resources: dict[str, Comparison] = field(default_factory=dict)
-
-
-class TemplateChange(Struct, frozen=True):
-    """What a mutating rule writes into the pod template; values of the same key give way."""
-
-    nodeSelector: dict[str, str] = field(default_factory=dict)
-    tolerations: tuple[Toleration, ...] = ()
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
-    priorityClassName: str = ""
-    schedulingGates: tuple[str, ...] = ()
-
-
-class RequiredTaint(Struct, frozen=True):
-    """A taint that the selected nodes must carry and the pod tolerate; no effect = any."""
-
-    key: str
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-    def is_met_by(self, taint: Taint) -> bool:
-        return (
-            self.key == taint.key
-            and (self.operator == "Exists" or self.value == (taint.value or ""))
-            and self.effect in ("", taint.effect)
-        )
-
-    def __str__(self) -> str:
-        value = f"={self.value}" if self.operator == "Equal" else ""
-        return f"{self.key}{value}" + (f":{self.effect}" if self.effect else "")
-
-
-class StaticRule(Struct, frozen=True):
-    """One entry of ``static``: a match, and what follows from it."""
-
-    name: str
-    match: StaticMatch
-    config: RuleConfig = field(default_factory=RuleConfig)
-    mutate: TemplateChange | None = None
-    deny: str | None = None
-    requiredTaints: tuple[RequiredTaint, ...] = ()
-    index: int = 0
-    """Place in the list, counted from 0."""
-
-    @property
-    def rule(self) -> str:
-        """The name that its findings and mutations bear."""
-        return f"static/{self.name}"
-
-
-class ExceptionMatch(Struct, frozen=True):
-    """All fields that are set must hold; patterns, except for label keys."""
-
-    namespaces: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    labels: dict[str, str] = field(default_factory=dict)
-
-
-class PolicyException(Struct, frozen=True):
-    """Work that some rules (names, reason codes or patterns) leave alone until ``expires``."""
-
-    rules: tuple[str, ...]
-    match: ExceptionMatch
-    owner: str
-    reason: str
-    expires: dt.datetime
-    index: int = 0
-    """Place in the list, counted from 0."""
-
-    def covers(
-        self, rule: str, reason: str, ref: Ref, labels: Mapping[str, str], now: dt.datetime
-    ) -> bool:
-        match = self.match
-        return (
-            now <= self.expires
-            and any(matches(name, p) for name in (rule, reason) if name for p in self.rules)
-            and (not match.namespaces or any(matches(ref.namespace, p) for p in match.namespaces))
-            and (not match.kinds or any(matches(ref.kind, p) for p in match.kinds))
-            and (not match.names or any(matches(ref.name, p) for p in match.names))
-            and has_all(labels, match.labels)
-        )
-
-
-class Tenant(Struct, frozen=True):
-    """What the claims of some namespaces may ask for; None where that is not restricted."""
-
-    name: str
-    namespaces: tuple[str, ...]
-    """Patterns."""
-    deviceClasses: tuple[str, ...] | None = None
-    """Patterns."""
-    selectors: tuple[str, ...] | None = None
-    """CEL expressions of requests, as text; spaces do not count."""
-    maxDevices: int | None = None
-    """Devices of all claims of one pod together."""
-    runtimeClasses: tuple[str, ...] | None = None
-    """Patterns; a pod without one is always allowed."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -276,7 +95,7 @@ class Policy(Struct, frozen=True, kw_only=True):
             registered = REGISTRY.get(rule)
             return default or (registered.default_level if registered else "deny")
         return (
-            _most_specific(config.namespaces, namespace)
+            most_specific(config.namespaces, namespace)
             or config.pools.get(pool)
             or config.level
             or self.default_level
@@ -413,70 +232,3 @@ class Policy(Struct, frozen=True, kw_only=True):
                 yield 2, cls
             if owner_kind and any(matches(owner_kind, p) for p in match.ownerKinds):
                 yield 3, cls
-
-
-def matches(text: str, pattern: str) -> bool:
-    """Shell pattern, case-sensitive."""
-    return text == pattern or (("*" in pattern or "?" in pattern) and fnmatchcase(text, pattern))
-
-
-def has_all(given: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """True where every key of ``wanted`` is given with a value that matches its pattern."""
-    return all(key in given and matches(given[key], value) for key, value in wanted.items())
-
-
-def pairs(keys: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """``a=x, b=y`` of these keys as given."""
-    return ", ".join(f"{key}={given.get(key, value)}" for key, value in keys.items())
-
-
-def binds(pod: Pod, selector: Mapping[str, str]) -> bool:
-    """True where node selector and required affinity admit only nodes with all these labels."""
-    if not selector:
-        return False
-    spec = pod.spec
-    chosen = spec.nodeSelector or {}
-    rest = {key: value for key, value in selector.items() if chosen.get(key) != value}
-    if not rest:
-        return True
-    affinity = spec.affinity and spec.affinity.nodeAffinity
-    required = affinity and affinity.requiredDuringSchedulingIgnoredDuringExecution
-    terms = (required and required.nodeSelectorTerms) or ()
-    # Terms are alternatives: each must bind, or the pod escapes through the one that does not.
-    # A term without any requirement matches no node (component-helpers nodeaffinity).
-    live = [t for t in terms if t.matchExpressions or t.matchFields]
-    return bool(live) and all(
-        any(
-            e.key == key and e.operator == "In" and tuple(e.values or ()) == (value,)
-            for e in term.matchExpressions or ()
-        )
-        for term in live
-        for key, value in rest.items()
-    )
-
-
-def _most_specific(levels: Mapping[str, Level], namespace: str) -> Level | None:
-    if not levels:
-        return None
-    if namespace in levels:
-        return levels[namespace]
-    for pattern in _by_length(tuple(levels)):
-        if matches(namespace, pattern):
-            return levels[pattern]
-    return None
-
-
-@lru_cache(maxsize=256)
-def _by_length(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(patterns, key=lambda p: (-len(p), p)))
-
-
-COMPARISON_PATTERN = r"^\s*(>=|<=|==|!=|>|<|=)?\s*([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*$"
-
-
-def parse_comparison(text: str | int | float) -> Comparison:
-    """Reads ``>40``, ``>= 4``, ``8`` (equal). Raises ValueError."""
-    match = re.fullmatch(COMPARISON_PATTERN[1:-1], str(text), re.ASCII)
-    if not match:
-        raise ValueError(f'{text!r} is not a comparison such as ">40" or ">=4"')
-    return Comparison({"=": "==", None: "=="}.get(match[1], match[1]), float(match[2]))

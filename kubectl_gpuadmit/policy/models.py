@@ -15,7 +15,7 @@ from kubectl_gpuadmit.errors import BadModelFile
 from kubectl_gpuadmit.policy.shape import Report, did_you_mean, entries
 from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.formats import config
-from kubectl_gpuadmit.sizing.recognise import ANNOTATIONS, Naming
+from kubectl_gpuadmit.sizing.recognition import ANNOTATIONS, Naming
 from kubectl_gpuadmit.sizing.registry import Entry, Models
 
 Data = dict[str, Any]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kubectl_gpuadmit.kube.times import DURATION_PATTERN
-from kubectl_gpuadmit.policy.model import COMPARISON_PATTERN
+from kubectl_gpuadmit.policy.entries import COMPARISON_PATTERN
 from kubectl_gpuadmit.rule import Rule
 
 Schema = dict[str, Any]

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubectl_gpuadmit.kube.objects import Toleration
+from kubectl_gpuadmit.policy.entries import TemplateChange
 from kubectl_gpuadmit.policy.expressions import text
-from kubectl_gpuadmit.policy.model import TemplateChange
 
 Json = dict[str, Any]
 

@@ -69,6 +69,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         pools.other_pool,
         cluster_changes.quota_raised,
         cluster_changes.namespace_created,
+        cluster_changes.class_serves_resource,
         cluster_changes.node_uncordoned,
         cluster_changes.pod_security_lowered,
         moves.pods_moved,

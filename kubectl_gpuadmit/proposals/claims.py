@@ -47,10 +47,10 @@ def claims_changed(case: Case) -> Iterator[Proposal]:
             Cycle(cluster, pod, kubernetes=case.terms.kubernetes), case.verdict.nodes
         )
         for entry in of_pod(pod, home, cluster):
-            for number, at, request in requests(case, entry, home):
+            for at, request in requests(case, entry, home):
                 one = next((f for f in found if f.request == request and _is_of(f, entry)), None)
                 if one is not None and one.falls is not None:
-                    yield from _for_request(case, entry, home, at, number, one)
+                    yield from _for_request(case, entry, home, at, one)
 
 
 def _is_of(one: Funnel, entry: PodClaim) -> bool:
@@ -59,17 +59,17 @@ def _is_of(one: Funnel, entry: PodClaim) -> bool:
     return name == entry.object or f"-{entry.name}-" in f"{name}-"
 
 
-def requests(case: Case, entry: PodClaim, home: str) -> Iterator[tuple[int, str, str]]:
-    """(index of the request, JSON pointer to what it asks, full name) of each alternative."""
+def requests(case: Case, entry: PodClaim, home: str) -> Iterator[tuple[str, str]]:
+    """(JSON pointer to what it asks, full name) of each alternative."""
     obj = case.before.cluster.get(entry.kind, home, entry.object) if entry.kind else None
     root, listed = _listed(obj)
     for index, request in enumerate(listed):
         at = f"{root}/requests/{index}"
         if request.firstAvailable:
             for place, sub in enumerate(request.firstAvailable):
-                yield index, f"{at}/firstAvailable/{place}", f"{request.name}/{sub.name}"
+                yield f"{at}/firstAvailable/{place}", f"{request.name}/{sub.name}"
         else:
-            yield index, f"{at}/exactly" if request.exactly else at, request.name
+            yield f"{at}/exactly" if request.exactly else at, request.name
 
 
 def _listed(obj: object) -> tuple[str, tuple[DeviceRequest, ...]]:
@@ -81,7 +81,7 @@ def _listed(obj: object) -> tuple[str, tuple[DeviceRequest, ...]]:
 
 
 def _for_request(
-    case: Case, entry: PodClaim, home: str, at: str, number: int, one: Funnel
+    case: Case, entry: PodClaim, home: str, at: str, one: Funnel
 ) -> Iterator[Proposal]:
     falls = one.falls
     assert falls is not None

@@ -11,8 +11,12 @@ from kubectl_gpuadmit import occupants
 from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.admission.pod_security import levels, mend
 from kubectl_gpuadmit.judge import State
+from kubectl_gpuadmit.kube.dra import DeviceClass
+from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.objects import KubeObject, Namespace, ObjectMeta
 from kubectl_gpuadmit.kube.quantity import Quantity
+from kubectl_gpuadmit.placement import shortage
+from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.proposals import Case, Proposal
 
 
@@ -73,6 +77,30 @@ def node_uncordoned(case: Case) -> Iterator[Proposal]:
                 command=f"kubectl uncordon {info.name}",
                 change=_applied(opened),
             )
+
+
+def class_serves_resource(case: Case) -> Iterator[Proposal]:
+    """A DeviceClass that serves the GPU resource which no node advertises, so that manifests may
+    stay as they are (DRAExtendedResource)."""
+    if "placement/no-such-resource" not in case.verdict.blockers:
+        return
+    cluster, kubernetes = case.before.cluster, case.terms.kubernetes
+    for group in case.workload.groups:
+        pod = chain.mutate(group.pod, cluster, kubernetes=kubernetes).pod
+        for resource in pod_gpus(pod):
+            for name in shortage.by_claims(Cycle(cluster, pod, kubernetes=kubernetes), resource):
+                class_ = cluster.get("DeviceClass", "", name)
+                if not isinstance(class_, DeviceClass) or class_.spec.extendedResourceName:
+                    continue
+                spec = structs.replace(class_.spec, extendedResourceName=resource)
+                patch = encode({"spec": {"extendedResourceName": resource}}).decode()
+                yield Proposal(
+                    summary=f"let DeviceClass {name} serve {resource}",
+                    topic=f"served {resource}",
+                    cost=60,
+                    command=f"kubectl patch deviceclass {name} --type merge -p '{patch}'",
+                    change=_applied(structs.replace(class_, spec=spec)),
+                )
 
 
 def quota_raised(case: Case) -> Iterator[Proposal]:

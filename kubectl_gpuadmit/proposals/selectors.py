@@ -28,7 +28,7 @@ def corrected(case: Case) -> Iterator[Proposal]:
         if failed is None or failed.device_class:
             continue
         for entry in of_pod(pod, home, cluster):
-            for _, at, request in requests(case, entry, home):
+            for at, request in requests(case, entry, home):
                 if request != failed.request:
                     continue
                 path = f"{at}/selectors/{failed.number}/cel/expression"

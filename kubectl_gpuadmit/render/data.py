@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from kubectl_gpuadmit.render.wording import encodable, escape_json, unsafe
+from kubectl_gpuadmit.render.encoding import indented
+from kubectl_gpuadmit.render.wording import encodable, unsafe
 from kubectl_gpuadmit.verdict import (
     Finding,
     Mutation,
@@ -49,13 +50,7 @@ def to_json(report: Report) -> str:
         raw = msgspec.json.encode(_document(report))
     except (UnicodeEncodeError, OverflowError, msgspec.MsgspecError):
         raw = msgspec.json.encode(encodable(document(report)))
-    return as_text(raw)
-
-
-def as_text(raw: bytes) -> str:
-    """Encoded JSON, indented, in which nothing is left that a terminal would act on."""
-    text = msgspec.json.format(raw, indent=2).decode() + "\n"
-    return text if raw.isascii() and b"\x7f" not in raw else escape_json(text)
+    return indented(raw)
 
 
 def to_yaml(report: Report) -> str:
@@ -93,6 +88,7 @@ def _workload(verdict: Verdict) -> dict[str, Any]:
         "location": verdict.location,
         "pods": verdict.pods,
         "gpus": dict(sorted(verdict.gpus.items())),
+        "devices": dict(sorted(verdict.devices.items())),
         "groups": [
             {"role": g.role, "pods": g.pods, "gpus": dict(sorted(g.gpus.items()))}
             for g in verdict.groups

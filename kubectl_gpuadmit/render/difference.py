@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kubectl_gpuadmit.render.data import as_text, finding, reference
+from kubectl_gpuadmit.render.data import finding, reference
+from kubectl_gpuadmit.render.encoding import as_json
 from kubectl_gpuadmit.render.standing import ranked, standing, word
-from kubectl_gpuadmit.render.wording import asks, encodable, flow, plural, pointer
+from kubectl_gpuadmit.render.wording import asks, flow, plural, pointer
 from kubectl_gpuadmit.snapshots.difference import Change, Difference, Flip
 from kubectl_gpuadmit.snapshots.fields import FieldChange
 from kubectl_gpuadmit.verdict import Finding, Ref, Verdict
@@ -152,7 +153,7 @@ def _field(change: FieldChange) -> str:
 
 def to_json(found: Difference) -> str:
     """Indented JSON with a newline at the end."""
-    return as_text(msgspec.json.encode(encodable(msgspec.to_builtins(document(found)))))
+    return as_json(msgspec.to_builtins(document(found)))
 
 
 def document(found: Difference) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from kubectl_gpuadmit.verdict import Report, Skipped, Verdict
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def to_junit(report: Report, *, name: str = "kubectl gpu-admit") -> str:
+def to_junit(report: Report) -> str:
     """The document as text; characters that XML 1.0 forbids are shown as escapes."""
     cases = [_workload(v) for v in report.workloads]
     cases += [_skipped(s) for s in report.skipped if s.treated in ("unreadable", "unknown-kind")]
@@ -25,7 +25,7 @@ def to_junit(report: Report, *, name: str = "kubectl gpu-admit") -> str:
         tag: sum(f"<{tag} " in case for case in cases) for tag in ("failure", "error", "skipped")
     }
     totals = (
-        f'name={_attribute(name)} tests="{len(cases)}" failures="{counts["failure"]}" '
+        f'name="kubectl gpu-admit" tests="{len(cases)}" failures="{counts["failure"]}" '
         f'errors="{counts["error"]}" skipped="{counts["skipped"]}"'
     )
     return "\n".join(

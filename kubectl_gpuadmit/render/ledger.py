@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from kubectl_gpuadmit.devices.gates import KUBERNETES, Component
 from kubectl_gpuadmit.devices.maturity import Row, State, Versions, spell
 from kubectl_gpuadmit.kube import times
-from kubectl_gpuadmit.render.wording import encodable, escape_json
+from kubectl_gpuadmit.render.encoding import as_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -90,8 +88,7 @@ def _feature(row: Row) -> dict[str, Any]:
 
 def to_json(rows: Sequence[Row], versions: Versions) -> str:
     """Indented JSON with a newline at the end."""
-    raw = msgspec.json.encode(encodable(document(rows, versions)))
-    return escape_json(msgspec.json.format(raw, indent=2).decode()) + "\n"
+    return as_json(document(rows, versions))
 
 
 def text(rows: Sequence[Row], versions: Versions, *, width: int = 80, ascii: bool = False) -> Text:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
-from kubectl_gpuadmit.render.wording import encodable, escape_json
+from kubectl_gpuadmit.render import encoding
+from kubectl_gpuadmit.render.wording import encodable
 
 
 def as_json(objects: Iterable[dict[str, Any]]) -> str:
     """A List of the objects."""
-    document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
-    raw = msgspec.json.encode(encodable(document))
-    return escape_json(msgspec.json.format(raw, indent=2).decode()) + "\n"
+    return encoding.as_json({"apiVersion": "v1", "kind": "List", "items": list(objects)})
 
 
 def as_yaml(objects: Iterable[dict[str, Any]]) -> str:

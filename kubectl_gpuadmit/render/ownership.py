@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from kubectl_gpuadmit.devices.ownership import ALARMING, Ownership, State
-from kubectl_gpuadmit.render.wording import encodable, escape_json
+from kubectl_gpuadmit.render.encoding import as_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -60,9 +58,7 @@ def document(owned: Sequence[Ownership]) -> list[dict[str, Any]]:
 
 def to_json(owned: Sequence[Ownership]) -> str:
     """Indented JSON with a newline at the end."""
-    made = {"schemaVersion": SCHEMA_VERSION, "claims": document(owned)}
-    raw = msgspec.json.encode(encodable(made))
-    return escape_json(msgspec.json.format(raw, indent=2).decode()) + "\n"
+    return as_json({"schemaVersion": SCHEMA_VERSION, "claims": document(owned)})
 
 
 def text(owned: Sequence[Ownership], *, width: int = 80, ascii: bool = False) -> Text:

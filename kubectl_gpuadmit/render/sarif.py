@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kubectl_gpuadmit.render.data import as_text
+from kubectl_gpuadmit.render.encoding import indented
 from kubectl_gpuadmit.render.standing import ranked, refused
 from kubectl_gpuadmit.render.text import Position
 from kubectl_gpuadmit.render.wording import clean, evidence_lines
@@ -64,7 +64,7 @@ def to_sarif(
             }
         ],
     }
-    return as_text(msgspec.json.encode(log))
+    return indented(msgspec.json.encode(log))
 
 
 def _findings(verdict: Verdict) -> list[Finding]:

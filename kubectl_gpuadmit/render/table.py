@@ -118,7 +118,7 @@ def tally(report: Report, *, seconds: float | None = None) -> list[str]:
     """The parts of ``20 workloads, 61 pods, 148 nvidia.com/gpu asked · 2 refused · 0.8 s``."""
     total: dict[str, int] = {}
     for verdict in report.workloads:
-        for resource, number in verdict.gpus.items():
+        for resource, number in (*verdict.gpus.items(), *verdict.devices.items()):
             total[resource] = total.get(resource, 0) + number
     pods = sum(v.pods for v in report.workloads)
     grades = [standing(v) for v in report.workloads]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kubectl_gpuadmit.diagnosis.cause import Cause, Diagnosis
-from kubectl_gpuadmit.render.wording import encodable, escape_json
+from kubectl_gpuadmit.render.encoding import as_json, as_yaml
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -54,18 +54,12 @@ def _cause(cause: Cause) -> dict[str, Any]:
 
 def to_json(diagnosis: Diagnosis) -> str:
     """Indented JSON with a newline at the end."""
-    raw = msgspec.json.encode(encodable(document(diagnosis)))
-    return escape_json(msgspec.json.format(raw, indent=2).decode()) + "\n"
+    return as_json(document(diagnosis))
 
 
 def to_yaml(diagnosis: Diagnosis) -> str:
     """The same document as YAML, in ASCII where a value could move the cursor."""
-    import yaml
-
-    text: str = yaml.safe_dump(
-        encodable(document(diagnosis)), sort_keys=False, width=100, allow_unicode=False
-    )
-    return text
+    return as_yaml(document(diagnosis))
 
 
 def why(diagnosis: Diagnosis, *, width: int = 80, ascii: bool = False) -> Text:

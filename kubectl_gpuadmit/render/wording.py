@@ -13,6 +13,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+from msgspec.json import encode
+
 from kubectl_gpuadmit.verdict import Evidence, Group, Shortfall, Source, Verdict
 
 _UNSAFE = re.compile(
@@ -243,23 +246,27 @@ def asks(verdict: Verdict) -> str:
     """``3 pods × 4 nvidia.com/gpu``, by role where roles differ; the totals where nobody knows."""
 
     def one(group: Group, noun: str) -> str:
-        if not any(group.gpus.values()) and group.claims:
-            return f"{plural(group.pods, noun)} × {plural(group.claims, 'claim')}"
-        if not any(group.gpus.values()):
-            return f"{group.pods:,} {noun}" if group.role else f"{plural(group.pods, noun)}, no GPU"
-        each = gpus(group.gpus)
-        times = " × " if sum(1 for n in group.gpus.values() if n) == 1 else " with "
+        counts = {**group.gpus, **group.devices}
         several = noun if noun != "pod" and group.role else noun + "s"
         pods = f"{group.pods:,} {noun if group.pods == 1 else several}"
-        claims = f" and {plural(group.claims, 'claim')}" if group.claims else ""
-        return f"{pods}{times}{each}{claims}"
+        counted = bool(group.devices or group.shared)
+        claims = [] if counted or not group.claims else [plural(group.claims, "claim")]
+        shared = [gpus(group.shared)] if any(group.shared.values()) else []
+        if not any(counts.values()):
+            if claims:
+                return f"{plural(group.pods, noun)} × {claims[0]}"
+            if shared:
+                return f"{pods} {'with' if group.pods == 1 else 'sharing'} {shared[0]}"
+            return f"{group.pods:,} {noun}" if group.role else f"{plural(group.pods, noun)}, no GPU"
+        times = " × " if sum(1 for n in counts.values() if n) == 1 else " with "
+        more = [*claims, *(f"{one} shared" for one in shared)]
+        return f"{pods}{times}{gpus(counts)}" + "".join(f" and {one}" for one in more)
 
     if verdict.ref.kind in ("ResourceClaim", "ResourceClaimTemplate"):
         return "judged by itself"
-    shapes = {(*sorted(g.gpus.items()), ("claims", g.claims)) for g in verdict.groups}
+    shapes = {encode(structs.replace(g, role="", pods=0)) for g in verdict.groups}
     if len(shapes) == 1:
-        first = verdict.groups[0]
-        return one(Group("", verdict.pods, first.gpus, first.claims), "pod")
+        return one(structs.replace(verdict.groups[0], role="", pods=verdict.pods), "pod")
     if verdict.groups:
         return " + ".join(one(g, g.role or "pod") for g in verdict.groups)
     return totals(verdict)
@@ -267,7 +274,7 @@ def asks(verdict: Verdict) -> str:
 
 def totals(verdict: Verdict) -> str:
     """``4 pods · 24 nvidia.com/gpu``, whatever the roles."""
-    return f"{plural(verdict.pods, 'pod')} · {gpus(verdict.gpus)}"
+    return f"{plural(verdict.pods, 'pod')} · {gpus({**verdict.gpus, **verdict.devices})}"
 
 
 def age(seconds: int) -> str:

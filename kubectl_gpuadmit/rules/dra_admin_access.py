@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import pod_claims
 from kubectl_gpuadmit.kube.versions import version
-from kubectl_gpuadmit.policy.model import matches
+from kubectl_gpuadmit.policy.patterns import matches
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy, Unknown
 

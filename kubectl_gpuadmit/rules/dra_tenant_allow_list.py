@@ -13,7 +13,7 @@ from kubectl_gpuadmit.kube.dra import MAX_RESULTS, DeviceClass
 from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS
 from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.policy import Tenant
-from kubectl_gpuadmit.policy.model import matches
+from kubectl_gpuadmit.policy.patterns import matches
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 

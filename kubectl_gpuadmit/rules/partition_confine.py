@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube.selectors import binds
 from kubectl_gpuadmit.policy import Pool, TemplateChange
 from kubectl_gpuadmit.policy.edits import operations
-from kubectl_gpuadmit.policy.model import binds
 from kubectl_gpuadmit.policy.usage import admitted_nodes, uses_gpus
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy, Unknown

@@ -110,10 +110,14 @@ def _routed(
     return batched * layer.experts_per_token / max(1, experts) * width * element
 
 
-def capture_sizes(sequences: int, *, largest: int = 512) -> int:
+MOST_CAPTURED = 512
+"""The largest batch whose graph vLLM captures."""
+
+
+def capture_sizes(sequences: int) -> int:
     """How many batch sizes vLLM captures: 1, 2, 4, then by 8 to 256, by 16 beyond
     (``config/compilation.py``)."""
-    top = min(2 * sequences, largest)
+    top = min(2 * sequences, MOST_CAPTURED)
     return sum(1 for n in (1, 2, 4) if n <= top) + min(top, 255) // 8 + max(0, (top - 240) // 16)
 
 

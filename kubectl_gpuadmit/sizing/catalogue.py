@@ -88,12 +88,12 @@ def find(name: str) -> Found | None:
     )
 
 
-def suggestions(name: str, *, most: int = 3) -> tuple[str, ...]:
+def suggestions(name: str) -> tuple[str, ...]:
     """Names of the catalogue that resemble an unknown one."""
     from difflib import get_close_matches
 
     by_name = _by_name()
-    close = get_close_matches(_plain(name), list(by_name), n=most, cutoff=0.6)
+    close = get_close_matches(_plain(name), list(by_name), n=3, cutoff=0.6)
     return tuple(dict.fromkeys(by_name[match].name for match in close))
 
 

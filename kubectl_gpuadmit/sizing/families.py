@@ -66,7 +66,7 @@ def decoder_plan(a: Architecture) -> Plan:
         rotary_dim=_rotary(a, name, family),
         positions=_positions(a),
         deepstack=a.vision.deepstack if a.vision else 0,
-        token_buffer=_token_buffer(a, name),
+        token_buffer=_token_buffer(a),
     )
 
 
@@ -371,7 +371,7 @@ def _positions(a: Architecture) -> int:
     return positions * 4 if three else positions
 
 
-def _token_buffer(a: Architecture, name: str) -> int:
+def _token_buffer(a: Architecture) -> int:
     """vLLM's ``deepstack_input_embeds`` of Qwen3-VL, ``per_layer_embeddings`` of Gemma 3n and 4."""
     deep = a.vision.deepstack if a.vision else 0
     per_layer = a.hidden_size_per_layer_input or 0

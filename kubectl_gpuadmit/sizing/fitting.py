@@ -16,12 +16,14 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import gpus as gpulib
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import ConfigMap, Pod
+from kubectl_gpuadmit.kube.policy_parameters import KEPT
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.sizing import devices as devicelib
 from kubectl_gpuadmit.sizing import objects
 from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.devices import Devices
-from kubectl_gpuadmit.sizing.recognise import Recognised, Recognition, recognised
+from kubectl_gpuadmit.sizing.recognise import recognised
+from kubectl_gpuadmit.sizing.recognition import Recognised, Recognition
 from kubectl_gpuadmit.sizing.registry import Facts, Models, look_up
 from kubectl_gpuadmit.sizing.serving import Serving
 
@@ -158,7 +160,7 @@ def of_group(workload: Workload, group: PodGroup, cluster: Cluster, models: Mode
     def config(name: str) -> Mapping[str, str] | str:
         found = cluster.get("ConfigMap", namespace, name)
         if isinstance(found, ConfigMap):
-            if found.data is None:  # a snapshot keeps none
+            if found.data is None or KEPT in found.annotations:  # a snapshot keeps no more
                 return f"ConfigMap {namespace}/{name}: its data are not in the source"
             return found.data
         return f"ConfigMap {namespace}/{name}: not in the source"
@@ -251,7 +253,7 @@ def _engine(
         kinds = kinds or f"memory of {resource}: no node that the pod may use has {count} of it"
     if isinstance(kinds, str):
         return EngineFit(recognised=one, facts=facts, missing=(kinds,))
-    pods = _pods_of_a_replica(workload, group, one)
+    pods = _pods_of_a_replica(workload, one)
     on = tuple(on_devices(facts, one, kind, pod, want) for kind in kinds)
     return EngineFit(recognised=one, facts=facts, on=on, gpus=count * pods, pods=pods)
 
@@ -366,7 +368,7 @@ def _at(template: Mapping[str, Any], pointer: str) -> Any:
     return found
 
 
-def _pods_of_a_replica(workload: Workload, group: PodGroup, one: Recognised) -> int:
+def _pods_of_a_replica(workload: Workload, one: Recognised) -> int:
     """Pods that hold one engine together: as many as its GPUs need, where the kind makes groups."""
     world = one.serving.world_size
     if not one.gpus or world <= one.gpus:

@@ -39,18 +39,19 @@ class Hint(Struct, frozen=True):
             return tuple(text.split())
 
 
-def hint(kind: str, manifest: Mapping[str, Any], role: str) -> Hint | None:
+def hint(kind: str, manifest: Mapping[str, Any], role: str) -> Hint:
+    """What the object tells of the container; an empty hint where it tells nothing."""
     match kind:
         case "LLMInferenceService":
             return _llm_inference_service(manifest, role)
         case "InferenceService":
-            return _inference_service(manifest, role)
+            return _inference_service(manifest, role) or Hint()
         case "RayService":
-            return _ray_service(manifest, role)
+            return _ray_service(manifest, role) or Hint()
         case "DynamoGraphDeployment" | "DynamoComponentDeployment" | "NIMService" | "NIMPipeline":
             return Hint(why="the object does not say which model its engine loads")
         case _:
-            return None
+            return Hint()
 
 
 def variables(kind: str, manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from kubectl_gpuadmit.sizing.checkpoint import Checkpoint
 from kubectl_gpuadmit.sizing.constants import CONTEXT, RECOVERY
 from kubectl_gpuadmit.sizing.defaults import Settled, settled
 from kubectl_gpuadmit.sizing.layout import layout_problems
-from kubectl_gpuadmit.sizing.ledger import Ledger, ledger
+from kubectl_gpuadmit.sizing.ledger import Ledger, Start, ledger
 from kubectl_gpuadmit.sizing.parameters import plan
 from kubectl_gpuadmit.sizing.plan import NoPlan, Plan
 from kubectl_gpuadmit.sizing.problem import Problem
@@ -124,17 +124,19 @@ class Question:
         samples = not self.plan.encoder_only and serving.runner != "pooling"
         ledgers = [
             ledger(
-                self.architecture,
-                self.plan,
-                serving,
-                chosen,
-                weights=self.replica.weights(stage),
-                states=self.replica.states(stage),
-                capacity=self.capacity,
-                free=self.free,
-                element=self.element,
-                samples=samples,
-                product=self.product,
+                Start(
+                    architecture=self.architecture,
+                    plan=self.plan,
+                    serving=serving,
+                    settled=chosen,
+                    weights=self.replica.weights(stage),
+                    states=self.replica.states(stage),
+                    capacity=self.capacity,
+                    free=self.free,
+                    element=self.element,
+                    samples=samples,
+                    product=self.product,
+                )
             )
             for stage in parts
         ]
@@ -147,15 +149,15 @@ class Question:
         found = Room(cache, kept, chosen, serving)
         if cache is None or self.capacity is None:
             missing = ("the memory of the GPU",)
-            return self._report(book, found, want, "unknown", problems, warnings, missing)
+            return self._report(book, found, "unknown", problems, warnings, missing)
         problems += self._start(book, found)
         problems += found.wanted(want)
         if not problems:
-            warnings += self._close(book, found)
+            warnings += self._close(found)
             warnings += self._beside(book)
             warnings += found.shortened()
         verdict: Literal["fits", "exceeds"] = "exceeds" if problems else "fits"
-        return self._report(book, found, want, verdict, problems, warnings, ())
+        return self._report(book, found, verdict, problems, warnings, ())
 
     def _start(self, book: Ledger, found: Room) -> list[Problem]:
         """Why the engine would not start."""
@@ -180,7 +182,7 @@ class Question:
             return [burst("weights-exceed", "weights", "weights", book.weights, budget)]
         return found.start(book)
 
-    def _close(self, book: Ledger, found: Room) -> list[Problem]:
+    def _close(self, found: Room) -> list[Problem]:
         """Fits, but not at the far end of what is known."""
         cache = found.cache
         if cache is None or not found.pool.groups or self.measured_cache is not None:
@@ -241,7 +243,6 @@ class Question:
         self,
         book: Ledger,
         found: Room,
-        want: Want,
         verdict: Literal["fits", "exceeds", "unknown"],
         problems: list[Problem],
         warnings: list[Problem],

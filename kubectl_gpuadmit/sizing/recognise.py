@@ -9,7 +9,6 @@ Rules of this module
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
@@ -19,16 +18,16 @@ from msgspec import Struct, convert, structs
 from kubectl_gpuadmit.kube import gpus as gpulib
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.sizing import objects
+from kubectl_gpuadmit.sizing.downloads import Downloads, downloads
 from kubectl_gpuadmit.sizing.engines import images, nim, reading
-from kubectl_gpuadmit.sizing.engines.arguments import Given, Parsed, contradictions, placeholder
+from kubectl_gpuadmit.sizing.engines.arguments import Parsed, contradictions, placeholder
 from kubectl_gpuadmit.sizing.engines.starts import Start, start
+from kubectl_gpuadmit.sizing.recognition import Naming, Recognised, Recognition
 from kubectl_gpuadmit.sizing.serving import Engine, Serving
+from kubectl_gpuadmit.sizing.signs import RUNS_TO_AN_END, serves_nothing, sign, why_silent
 from kubectl_gpuadmit.sizing.startup.blanks import is_known
 from kubectl_gpuadmit.sizing.startup.commands import Program, programs
 from kubectl_gpuadmit.sizing.startup.container import ConfigData, Started, started
-
-ANNOTATIONS = ("gpu-admit.io/model", "svr.sivaro.io/model")
-"""Annotations of the pod that name its model."""
 
 _ENGINES: dict[str, Engine] = {
     "vllm": "vllm",
@@ -46,54 +45,30 @@ _ENGINES: dict[str, Engine] = {
 }
 
 
-class Naming(Struct, frozen=True):
-    """What a policy adds: where else a pod names its model."""
+class _Container(Struct, frozen=True):
+    """One container, and what its pod and its workload say about it."""
 
-    annotations: tuple[str, ...] = ANNOTATIONS
-    labels: tuple[str, ...] = ()
-    images: dict[str, str] = {}
-    """Pattern over the whole image -> model."""
-
-
-class Recognised(Struct, frozen=True, kw_only=True):
-    """One engine of a pod."""
-
-    engine: str
-    """As people call it: ``vllm``, ``dynamo-sglang``, ``nim``; ``unknown`` where only the model is
-    named."""
-    serving: Serving
-    model: str = ""
-    """As it is named; '' where it is not known."""
-    model_from: str = ""
-    """Where: ``annotation gpu-admit.io/model``, ``args of container vllm``."""
-    container: str = ""
-    pointer: str = ""
-    """The container inside the template."""
-    gpus: int = 0
-    """GPUs of the container; 0 where they come by claim."""
-    given: tuple[Given, ...] = ()
-    missing: tuple[str, ...] = ()
-    """What was given and cannot be known, in sentences."""
-    contradictions: tuple[str, ...] = ()
-    """What was said twice and differently: the last one counts, as the engines have it."""
-    follows: bool = False
-    """It joins the engine of another pod of its group and takes that one's arguments."""
+    container: Started
+    gpus: int
+    hint: objects.Hint
+    named: tuple[str, str] | None
+    """The model that the pod names, and where."""
+    naming: Naming
+    serves: bool
+    """False for kinds that run to an end."""
 
     @property
-    def known(self) -> bool:
-        return bool(self.model)
+    def own(self) -> str:
+        """The engine of its image."""
+        return images.engine(self.container.image)
 
-
-class Recognition(Struct, frozen=True):
-    """All engines of one pod; where there is none, why, and whether it is certain that there is
-    none: a Job, or nothing but programs that serve nothing."""
-
-    found: tuple[Recognised, ...] = ()
-    why: str = ""
-    certain: bool = False
-
-
-NOTHING = Recognition()
+    @property
+    def by_image(self) -> tuple[str, str] | None:
+        image = self.container.image
+        for pattern, model in self.naming.images.items():
+            if image == pattern or fnmatchcase(image, pattern):
+                return model, f"image {image}, by the policy's models.images"
+        return None
 
 
 def recognised(
@@ -109,252 +84,152 @@ def recognised(
     spec, metadata = _object(template.get("spec")), _object(template.get("metadata"))
     hint = objects.hint(kind, manifest, role)
     supplied = objects.variables(kind, manifest)
-    downloads = _downloads(spec, metadata, config)
+    fetched = downloads(
+        _objects(spec.get("initContainers")), spec=spec, metadata=metadata, config=config
+    )
     named = _named(metadata, naming)
+    serves = kind not in RUNS_TO_AN_END
     found: list[Recognised] = []
     reasons: list[str] = []
     certain = True
-    for pointer, container in _containers(spec):
-        amount = container_gpus(container)
-        if not amount and not _claims(container) and not _only(spec, container):
+    for pointer, written in _containers(spec):
+        amount = container_gpus(written)
+        if not amount and not _claims(written) and not _only(spec, written):
             continue
-        one = started(
-            container, pointer, spec=spec, metadata=metadata, config=config, supplied=supplied
+        container = started(
+            written, pointer, spec=spec, metadata=metadata, config=config, supplied=supplied
         )
-        read = _container(one, amount, hint, named, naming, serves=kind not in _RUNS_TO_AN_END)
+        read = _read(_Container(container, amount, hint, named, naming, serves))
         if isinstance(read, str):
             reasons.append(read)
-            certain = certain and (kind in _RUNS_TO_AN_END or _serves_nothing(one))
+            certain = certain and (not serves or serves_nothing(container))
         else:
-            found.append(_downloaded(read, one, downloads))
+            found.append(_downloaded(read, container, fetched))
     if found:
         return Recognition(tuple(found))
     return Recognition((), "; ".join(dict.fromkeys(reasons)), certain)
 
 
-def _container(
-    one: Started,
-    gpus: int,
-    hint: objects.Hint | None,
-    named: tuple[str, str] | None,
-    naming: Naming,
-    *,
-    serves: bool,
-) -> Recognised | str:
-    starts = _starts(one, hint)
-    own = images.engine(one.image)
-    if hint is not None and hint.settings is not None and not starts:
-        return _finished(one, hint.engine, hint.settings, gpus, hint, named, naming, own)
+def _read(one: _Container) -> Recognised | str:
+    """The engine of the container; why there is none, in a sentence."""
+    starts = _starts(one)
+    if one.hint.settings is not None and not starts:
+        return _finished(one, one.hint.engine, one.hint.settings)
     if not starts:
-        return _without_start(one, own, gpus, hint, named, naming, serves=serves)
+        return _without_start(one)
     engines = [s for s in starts if s.engine != "follower"]
     if not engines:
         return Recognised(
             engine="follower",
             serving=Serving(engine="unknown"),
-            container=one.name,
-            pointer=one.pointer,
-            gpus=gpus,
+            container=one.container.name,
+            pointer=one.container.pointer,
+            gpus=one.gpus,
             follows=True,
         )
     readable = [s for s in engines if s.engine in reading.READABLE]
     if not readable:
-        return _opaque(one, engines[0].engine, gpus, named, naming)
+        return _opaque(one, engines[0].engine, one.named)
+    container = one.container
     answers = [
-        _finished(
-            one,
-            s.engine,
-            reading.arguments(s, one, gpus=gpus),
-            gpus,
-            hint,
-            named,
-            naming,
-            own,
-        )
-        for s in readable
+        _finished(one, s.engine, reading.arguments(s, container, gpus=one.gpus)) for s in readable
     ]
     first = answers[0]
     if any((a.model, a.serving) != (first.model, first.serving) for a in answers[1:]):
         said = ", ".join(dict.fromkeys(a.model or "an unknown model" for a in answers))
-        why = f"container {one.name} starts several engines ({said}): which one is not known"
+        why = f"container {container.name} starts several engines ({said}): which one is not known"
         return structs.replace(first, model="", missing=(*first.missing, why))
     return first
 
 
-def _starts(one: Started, hint: objects.Hint | None) -> list[Start]:
-    listed = programs(one) if one.command or one.args or not images.starts_itself(one.image) else []
+def _starts(one: _Container) -> list[Start]:
+    container, hint = one.container, one.hint
+    by_itself = images.starts_itself(container.image)
+    listed = programs(container) if container.command or container.args or not by_itself else []
     found = [s for p in listed for s in (start(p),) if s is not None]
     if found:
         return found
-    own = images.engine(one.image)
-    kinds_own = hint.engine if hint is not None and hint.engine in reading.READABLE else ""
-    if one.command or not (images.starts_itself(one.image) or kinds_own):
+    kinds_own = hint.engine if hint.engine in reading.READABLE else ""
+    if container.command or not (by_itself or kinds_own):
         return []
-    engine = kinds_own or own
-    words = (*one.args, *(hint.arguments(one) if hint else ()))
+    engine = kinds_own or one.own
+    words = (*container.args, *hint.arguments(container))
     skip = 1 if words[:1] == ("serve",) else 0
-    pointers = tuple(f"{one.pointer}/args/{i}" for i in range(len(one.args)))
+    pointers = tuple(f"{container.pointer}/args/{i}" for i in range(len(container.args)))
     program = Program(words, pointers, "args")
     return [Start(engine, program, skip)] if engine else []
 
 
-def _without_start(
-    one: Started,
-    own: str,
-    gpus: int,
-    hint: objects.Hint | None,
-    named: tuple[str, str] | None,
-    naming: Naming,
-    *,
-    serves: bool,
-) -> Recognised | str:
+def _without_start(one: _Container) -> Recognised | str:
     """No engine is started that we know: the model may be named all the same."""
-    model = named or _by_image(one.image, naming) or (hint.named if hint else None)
-    why = (hint.why if hint is not None else "") or (_sign(one) if serves else "")
-    if model is not None or own or why:
-        return _opaque(one, own or "unknown", gpus, model, naming, why=why)
-    runs = (
-        "starts a program that is" if one.command or one.args else "starts what its image starts:"
-    )
-    return f"container {one.name} {runs} no serving engine known here"
-
-
-_RUNS_TO_AN_END = frozenset(
-    {"Job", "CronJob", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob"}
-    | {"JAXJob", "TrainJob", "RayJob", "Workflow", "CronWorkflow", "NIMCache", "RunaiJob"}
-)
-"""Kinds whose programs are trained or computed, so that a model's name is no sign of serving."""
-
-_SERVES_NOTHING = frozenset(
-    {"sleep", "pause", "tail", "true", "echo", "nvidia-smi", "rocm-smi", "clinfo", "gpu_burn"}
-    | {"gpu-burn", "vectorAdd", "vectoradd", "nbody", "dcgmi", "dcgm-exporter", "jupyter"}
-    | {"jupyter-lab", "jupyter-notebook", "start-notebook.sh", "sshd", "all_reduce_perf", "cat"}
-    | {
-        "mkdir",
-        "ls",
-        "set",
-        "cd",
-        "trap",
-        "wait",
-        "printf",
-        "date",
-        "env",
-        "[",
-        "test",
-        ":",
-        "exit",
-    }
-)
-"""Programs that load no model, whatever their arguments."""
-
-
-def _serves_nothing(one: Started) -> bool:
-    listed = programs(one)
-    return bool(listed) and all(
-        program.words[0].rpartition("/")[2] in _SERVES_NOTHING for program in listed
-    )
-
-
-_SIGNS = re.compile(
-    r"--(?:model|model[-_]path|model[-_]id|model[-_]dir|model[-_]name[-_]or[-_]path"
-    r"|pretrained[-_]model[-_]name[-_]or[-_]path|triton[-_]model[-_]repo[-_]dir)(?:=|$)"
-)
-_SIGN_VARIABLES = ("MODEL_ID", "HF_MODEL_ID", "MODEL_NAME", "MODEL_PATH")
-
-
-def _sign(one: Started) -> str:
-    """A flag or variable by which programs are told a model, of a program that is not known."""
-    for program in programs(one):
-        for word in program.words:
-            if _SIGNS.match(word):
-                flag = word.partition("=")[0]
-                return (
-                    f"container {one.name} tells {flag} to a program that is no engine known here"
-                )
-    for name in _SIGN_VARIABLES:
-        if one.value(name):
-            return f"container {one.name} has env {name} and starts no engine known here"
-    return ""
+    model = one.named or one.by_image or one.hint.named
+    why = one.hint.why or (sign(one.container) if one.serves else "")
+    if model is not None or one.own or why:
+        return _opaque(one, one.own or "unknown", model, why=why)
+    told = one.container.command or one.container.args
+    runs = "starts a program that is" if told else "starts what its image starts:"
+    return f"container {one.container.name} {runs} no serving engine known here"
 
 
 def _opaque(
-    one: Started,
-    engine: str,
-    gpus: int,
-    named: tuple[str, str] | None,
-    naming: Naming,
-    *,
-    why: str = "",
+    one: _Container, engine: str, named: tuple[str, str] | None, *, why: str = ""
 ) -> Recognised:
     """An engine that loads what a volume or a request names."""
-    model = named or _by_image(one.image, naming)
-    if not why:
-        why = _OPAQUE.get(engine, f"nothing in the pod says which model container {one.name} loads")
+    container = one.container
+    model = named or one.by_image
     return Recognised(
         engine=engine,
-        serving=Serving(engine=_ENGINES.get(engine, "unknown"), version=images.version(one.image)),
+        serving=Serving(
+            engine=_ENGINES.get(engine, "unknown"), version=images.version(container.image)
+        ),
         model=model[0] if model else "",
         model_from=model[1] if model else "",
-        container=one.name,
-        pointer=one.pointer,
-        gpus=gpus,
-        missing=() if model else (why,),
+        container=container.name,
+        pointer=container.pointer,
+        gpus=one.gpus,
+        missing=() if model else (why or why_silent(engine, container.name),),
     )
 
 
-_OPAQUE = {
-    "ollama": "Ollama loads the models that requests name",
-    "triton": "Triton loads what its model repository holds",
-    "sglang": "the SGLang image starts nothing by itself, and no arguments name a model",
-    "dynamo": "no arguments name a model",
-    "lmdeploy": "LMDeploy's arguments are not read by this version",
-}
-
-
-def _finished(
-    one: Started,
-    engine: str,
-    parsed: Parsed,
-    gpus: int,
-    hint: objects.Hint | None,
-    named: tuple[str, str] | None,
-    naming: Naming,
-    own: str,
-) -> Recognised:
+def _finished(one: _Container, engine: str, parsed: Parsed) -> Recognised:
     """Arguments as a ``Serving``, and the model that they or something else names."""
+    container, named = one.container, one.named
     missing = list(parsed.missing)
-    if hint is not None and hint.more is not None:
-        parsed.add(hint.more)
-    said = parsed.last("model")
-    model = (str(said.value), f"{said.where} of container {one.name}") if said else None
-    directory = parsed.value("model_dir") or (said.value if said else None)
-    if hint is not None and hint.named and (model is None or directory == "/mnt/models"):
-        model = hint.named
-    if model is None and engine == "nim":
-        name = nim.model_of_image(one.image)
-        model = (name, f"image of container {one.name}") if name else None
-    if "model" in parsed.unknown_fields and said is None:
-        model = None
-    by_image = _by_image(one.image, naming)
-    chosen = named or model or by_image
+    if one.hint.more is not None:
+        parsed.add(one.hint.more)
+    told = _told(one, engine, parsed)
+    chosen = named or told or one.by_image
     twice = list(contradictions(parsed.given, _counts))
-    if named and model and not _same(named[0], model[0]) and not model[0].startswith("/"):
-        twice.append(f"{named[1]} says {named[0]}, {model[1]} {model[0]}: the former counts")
+    if named and told and not _same(named[0], told[0]) and not told[0].startswith("/"):
+        twice.append(f"{named[1]} says {named[0]}, {told[1]} {told[0]}: the former counts")
     if chosen is None and "model" not in parsed.unknown_fields:
-        missing.append(f"nothing names the model that container {one.name} loads")
-    serving = _serving(engine, parsed, one, own)
+        missing.append(f"nothing names the model that container {container.name} loads")
     return Recognised(
         engine=engine,
-        serving=serving,
+        serving=_serving(one, engine, parsed),
         model=chosen[0] if chosen else "",
         model_from=chosen[1] if chosen else "",
-        container=one.name,
-        pointer=one.pointer,
-        gpus=gpus,
+        container=container.name,
+        pointer=container.pointer,
+        gpus=one.gpus,
         given=tuple(parsed.given),
         missing=tuple(dict.fromkeys(missing)),
         contradictions=tuple(twice),
     )
+
+
+def _told(one: _Container, engine: str, parsed: Parsed) -> tuple[str, str] | None:
+    """The model that the engine is told to load, by whatever way it is told, and where."""
+    said = parsed.last("model")
+    if "model" in parsed.unknown_fields and said is None:
+        return None
+    directory = parsed.value("model_dir") or (said.value if said else None)
+    if one.hint.named and (said is None or directory == "/mnt/models"):
+        return one.hint.named
+    if said is not None:
+        return str(said.value), f"{said.where} of container {one.container.name}"
+    by_image = nim.model_of_image(one.container.image) if engine == "nim" else ""
+    return (by_image, f"image of container {one.container.name}") if by_image else None
 
 
 _FIELDS = frozenset(Serving.__struct_fields__) - {
@@ -369,24 +244,24 @@ def _counts(field: str) -> bool:
     return field in _FIELDS or field == "model"
 
 
-def _serving(engine: str, parsed: Parsed, one: Started, own: str) -> Serving:
+def _serving(one: _Container, engine: str, parsed: Parsed) -> Serving:
     """A field whose value is not known is listed with why: the engine's default does not hold."""
     values: dict[str, Any] = {g.field: g.value for g in parsed.given if g.field in _FIELDS}
     unknown = sorted(parsed.unknown_fields & _FIELDS)
     for field in unknown:
         values.pop(field, None)
-    if "expandable_segments" in (one.value("PYTORCH_CUDA_ALLOC_CONF") or "") + (
-        one.value("PYTORCH_ALLOC_CONF") or ""
-    ):
+    container = one.container
+    allocator = (container.value("PYTORCH_CUDA_ALLOC_CONF"), container.value("PYTORCH_ALLOC_CONF"))
+    if any("expandable_segments" in (text or "") for text in allocator):
         values["expandable_segments"] = True
-    estimated = one.value("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
+    estimated = container.value("VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS")
     if estimated is not None and is_known(estimated):
         values["profile_cuda_graphs"] = estimated not in ("0", "false", "False", "")
     return convert(
         {
             **values,
             "engine": _ENGINES.get(engine, "unknown"),
-            "version": images.version(one.image) if own == engine else "",
+            "version": images.version(container.image) if one.own == engine else "",
             "not_understood": (*dict.fromkeys(parsed.odd), *unknown),
         },
         Serving,
@@ -406,53 +281,16 @@ def _named(metadata: Mapping[str, Any], naming: Naming) -> tuple[str, str] | Non
     return None
 
 
-def _by_image(image: str, naming: Naming) -> tuple[str, str] | None:
-    for pattern, model in naming.images.items():
-        if image == pattern or fnmatchcase(image, pattern):
-            return model, f"image {image}, by the policy's models.images"
-    return None
-
-
 def _same(one: str, other: str) -> bool:
     return one.lower().rpartition("/")[2] == other.lower().rpartition("/")[2]
 
 
-# -- models that an init container fetches ---------------------------------------------------------
-
-
-def _downloads(
-    spec: Mapping[str, Any], metadata: Mapping[str, Any], config: ConfigData
-) -> dict[tuple[str, str], tuple[str, str]]:
-    """(volume, path in it) -> the model that an init container downloads there, and who says so."""
-    found: dict[tuple[str, str], tuple[str, str]] = {}
-    for index, container in enumerate(_objects(spec.get("initContainers"))):
-        one = started(
-            container,
-            f"/spec/initContainers/{index}",
-            spec=spec,
-            metadata=metadata,
-            config=config,
-        )
-        for program in programs(one):
-            words = program.words
-            if words[0].rpartition("/")[2] not in ("huggingface-cli", "hf") or len(words) < 3:
-                continue
-            if words[1] != "download" or "--local-dir" not in words:
-                continue
-            at = words.index("--local-dir") + 1
-            place = one.files.place(words[at]) if at < len(words) else None
-            if place and is_known(words[2]) and not words[2].startswith("-"):
-                found[place] = (words[2], f"init container {one.name} downloads it")
-    return found
-
-
-def _downloaded(
-    read: Recognised, one: Started, downloads: Mapping[tuple[str, str], tuple[str, str]]
-) -> Recognised:
-    place = one.files.place(read.model) if read.model.startswith("/") else None
-    if place is None or place not in downloads:
+def _downloaded(read: Recognised, container: Started, fetched: Downloads) -> Recognised:
+    """Told a path only: the model is what an init container put there."""
+    place = container.files.place(read.model) if read.model.startswith("/") else None
+    if place is None or place not in fetched:
         return read
-    model, source = downloads[place]
+    model, source = fetched[place]
     return structs.replace(read, model=model, model_from=source)
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from kubectl_gpuadmit.sizing.architecture import Architecture, Quantization
 from kubectl_gpuadmit.sizing.checkpoint import Checkpoint
-from kubectl_gpuadmit.sizing.recognise import Naming
+from kubectl_gpuadmit.sizing.recognition import Naming
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -91,11 +91,11 @@ def _own(models: Models, name: str) -> Facts | None:
         for entry in models.entries:
             names = [n.lower() for n in (entry.name, *entry.also)]
             if wanted in names or (not exact and last in [n.rpartition("/")[2] for n in names]):
-                return _of_entry(models, entry)
+                return _of_entry(entry)
     return None
 
 
-def _of_entry(models: Models, entry: Entry) -> Facts | None:
+def _of_entry(entry: Entry) -> Facts | None:
     facts = Facts(
         name=entry.name,
         architecture=entry.architecture,

@@ -81,8 +81,6 @@ class Format(Struct, frozen=True, kw_only=True):
     """Of a group's zero point."""
     block: tuple[int, int] = (0, 0)
     """FP8 with block scales: rows and columns of a block with one float32."""
-    pad_rows: int = 1
-    pad_cols: int = 1
     quantises_head: bool = False
 
     def tensors(self, rows: int, cols: int) -> tuple[float, ...]:

@@ -32,12 +32,9 @@ def _tower(t: Tower, text: int) -> list[Layer]:
     return planner(t, t.out_hidden_size or text)
 
 
-def _block(
-    t: Tower, *, gated: bool, bias: bool, norm_bias: bool, mlp_bias: bool | None = None
-) -> Layer:
+def _block(t: Tower, *, gated: bool, bias: bool, norm_bias: bool) -> Layer:
     """One transformer layer of an encoder."""
     h, w = t.hidden_size, t.intermediate_size
-    mlp = bias if mlp_bias is None else mlp_bias
     return Layer(
         matrices=(
             Matrix(
@@ -51,9 +48,9 @@ def _block(
                 name="vision.mlp.up",
                 parts=(Part(w), Part(w)) if gated else (Part(w),),
                 cols=h,
-                bias=mlp,
+                bias=bias,
             ),
-            Matrix(name="vision.mlp.down", parts=(Part(h),), cols=w, split="row", bias=mlp),
+            Matrix(name="vision.mlp.down", parts=(Part(h),), cols=w, split="row", bias=bias),
         ),
         vectors=2 * h * (2 if norm_bias else 1),
         width=w * (3 if gated else 2),  # up (and gate) and the activation's result

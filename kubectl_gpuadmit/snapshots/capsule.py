@@ -25,6 +25,7 @@ from kubectl_gpuadmit.engine import evaluate
 from kubectl_gpuadmit.errors import BadManifest, BadSnapshot, Unanswerable
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject
+from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.snapshots import trim
 from kubectl_gpuadmit.snapshots.recording import Recorder, read
@@ -51,6 +52,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     namespace: str
     remedies: bool
     kubernetes: str = "1.37"
+    requester: Requester | None = None
+    """Who applies the documents, None where nobody says."""
 
     def answer(self, cluster: Cluster | None = None) -> Report:
         report = evaluate(
@@ -62,6 +65,7 @@ class Asked(Struct, frozen=True, kw_only=True):
             namespace=self.namespace,
             with_remedies=self.remedies,
             kubernetes=self.kubernetes,
+            requester=self.requester,
         )
         return structs.replace(report, policy=self.policy_file[1] if self.policy_file else "")
 
@@ -82,6 +86,8 @@ class Held(Struct, frozen=True, kw_only=True):
     documents: list[dict[str, Any]]
     kinds: list[str]
     objects: list[dict[str, Any]]
+    requester: Requester | None = None
+    """Who applies the documents."""
     verdict: Any
     """The report as ``explain -o json`` writes it."""
 
@@ -101,8 +107,9 @@ def made(asked: Asked, *, program: str, plain: Plain) -> bytes:
     recorder = Recorder.over(asked.cluster)
     answer = bare.answer(recorder)
     # Of the cluster itself: a run also asks for what it has brought along or placed.
+    kept = trim.parameters_of(asked.cluster)
     objects = [
-        trim.trimmed(obj, more)
+        trim.trimmed(obj, more, kept.get((obj.kind, obj.namespace, obj.name)))
         for obj in read(asked.cluster, recorder.reads)
         if obj.kind not in trim.NEVER
     ]
@@ -113,6 +120,7 @@ def made(asked: Asked, *, program: str, plain: Plain) -> bytes:
         now=asked.now.astimezone(dt.UTC).isoformat(),
         namespace=asked.namespace,
         remedies=asked.remedies,
+        requester=asked.requester,
         source=asked.source,
         policy=_held_policy(asked.policy_file),
         documents=documents,
@@ -174,6 +182,7 @@ def restored(held: Held, *, load: LoadPolicy, decode: Decode) -> Asked:
         namespace=held.namespace,
         remedies=held.remedies,
         kubernetes=held.kubernetes,
+        requester=held.requester,
     )
 
 

@@ -15,9 +15,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from kubectl_gpuadmit.admission import native
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube import dra, objects
-from kubectl_gpuadmit.kube.objects import Generic, KubeObject
+from kubectl_gpuadmit.kube import dra, objects, policy_parameters
+from kubectl_gpuadmit.kube.listed import Listed
+from kubectl_gpuadmit.kube.objects import ConfigMap, Generic, KubeObject
+from kubectl_gpuadmit.kube.policy_parameters import KIND as PARAMETERS
+from kubectl_gpuadmit.kube.policy_parameters import written
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.snapshots import secrets
 
@@ -45,6 +49,7 @@ KEPT: dict[str, tuple[str, ...]] = {
     "MutatingAdmissionPolicyBinding": ("spec",),
     "MutatingWebhookConfiguration": ("webhooks",),
     "NodeResourceTopology": ("topologyPolicies", "attributes", "zones"),
+    "PolicyParameters": ("spec",),
     "Service": ("spec",),
     "TrainingRuntime": ("spec",),
     "ValidatingAdmissionPolicy": ("spec",),
@@ -76,28 +81,52 @@ _LINKS = ("secretRef", "keyring", "nodePublishSecretRef", "chapAuthDiscovery", "
 
 
 def items(
-    cluster: Cluster, *, namespace: str = "", annotations: Collection[str] = ()
+    cluster: Cluster,
+    *,
+    namespace: str = "",
+    annotations: Collection[str] = (),
+    parameters: bool = True,
 ) -> list[dict[str, Any]]:
     """As ``each``, all at once."""
-    return list(each(cluster, namespace=namespace, annotations=annotations))
+    return list(each(cluster, namespace=namespace, annotations=annotations, parameters=parameters))
 
 
 def each(
-    cluster: Cluster, *, namespace: str = "", annotations: Collection[str] = ()
+    cluster: Cluster,
+    *,
+    namespace: str = "",
+    annotations: Collection[str] = (),
+    parameters: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """Every object as plain data by kind, namespace and name.
 
     With ``namespace`` the others' own objects are left out, except what decides about room for
     everybody: pods, their volume claims and disruption budgets. ``annotations`` are kept besides
-    the allow-list.
+    the allow-list. Without ``parameters`` nothing is kept of objects that admission policies take
+    parameters from.
     """
+    kept = parameters_of(cluster) if parameters else {}
+    left_out = NEVER if parameters else NEVER | {PARAMETERS}
     return (
-        trimmed(obj, annotations)
+        trimmed(obj, annotations, kept.get((kind, obj.namespace, obj.name)))
         for kind in cluster.kinds()
-        if kind not in NEVER
+        if kind not in left_out
         for obj in sorted(cluster.every(kind), key=lambda o: (o.namespace, o.name))
-        if not namespace or obj.namespace in ("", namespace) or kind in _SHARED
+        if not namespace
+        or obj.namespace in ("", namespace)
+        or kind in _SHARED
+        or (kind, obj.namespace, obj.name) in kept
     )
+
+
+def parameters_of(cluster: Cluster) -> dict[tuple[str, str, str], frozenset[str]]:
+    """Objects that admission policies take parameters from (kind, namespace, name), and what these
+    read of them; never a Secret."""
+    if not native.present(cluster):
+        return {}
+    from kubectl_gpuadmit.admission.native import kept
+
+    return kept.parameters(cluster)
 
 
 _SHARED = frozenset({"Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "ResourceClaim"})
@@ -116,8 +145,32 @@ def known_kinds(cluster: Cluster) -> list[str]:
     return [kind for kind in cluster.known_kinds() if kind not in NEVER]
 
 
-def trimmed(obj: KubeObject, annotations: Collection[str] = ()) -> dict[str, Any]:
-    """One object as plain data that decodes to what the engine reads of it."""
+def trimmed(
+    obj: KubeObject, annotations: Collection[str] = (), parameters: frozenset[str] | None = None
+) -> dict[str, Any]:
+    """One object as plain data that decodes to what the engine reads of it.
+
+    ``parameters`` are the paths that policies read of it where they take parameters from it.
+    """
+    found = _trimmed(obj, annotations)
+    if parameters is None:
+        return found
+    if isinstance(obj, ConfigMap):
+        document: Mapping[str, Any] = {} if obj.data is None else {"data": obj.data}
+    elif isinstance(obj, Generic):
+        document = obj.document
+    else:
+        return found
+    before = policy_parameters.kept(obj.annotations)
+    if before is not None:  # a snapshot of a snapshot
+        parameters = frozenset(before)
+    head = {**found["metadata"]}
+    marked = {**head.get("annotations", {}), policy_parameters.KEPT: written(parameters)}
+    own = {**policy_parameters.only(document, parameters), **found}
+    return {**own, "metadata": {**head, "annotations": marked}}
+
+
+def _trimmed(obj: KubeObject, annotations: Collection[str]) -> dict[str, Any]:
     if isinstance(obj, Generic):
         return _generic(obj, annotations)
     head: dict[str, Any] = {"apiVersion": obj.apiVersion} if obj.apiVersion else {}
@@ -216,7 +269,7 @@ class _Plain:
     def _value(self, held: Any) -> Any:
         if isinstance(held, Struct):
             return self.struct(held)
-        if isinstance(held, tuple | list):
+        if isinstance(held, tuple | list | Listed):
             return [self._value(item) for item in held]
         return held
 

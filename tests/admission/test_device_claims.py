@@ -11,6 +11,7 @@ from kubectl_gpuadmit.admission import device_claims
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.engine import evaluate
 from kubectl_gpuadmit.kube.manifests import read_documents
+from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.verdict import Report, Source
 from tests.rules.cases import decoded
@@ -132,3 +133,54 @@ spec:
 
 def test_other_objects_are_not_looked_at() -> None:
     assert device_claims.findings(decoded({"apiVersion": "v1", "kind": "Node"})) == ()
+
+
+DOMAINS = "device.attributes"
+COSTLY = (
+    f"{DOMAINS}.all(a, {DOMAINS}.all(b, {DOMAINS}.all(c, {DOMAINS}.all(d, a + b + c + d != a))))"
+)
+"""Four loops, each over as many domains as the API allows: 32."""
+
+
+def device_class(*expressions: str) -> KubeObject:
+    return decoded(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "gpu"},
+            "spec": {"selectors": [{"cel": {"expression": one}} for one in expressions]},
+        }
+    )
+
+
+def test_a_selector_that_may_cost_too_much_is_forbidden_where_it_stands() -> None:
+    (found,) = device_claims.findings(device_class("true", COSTLY))
+    assert (found.reason, found.field, found.detail) == (
+        "invalid/selector",
+        "/spec/selectors/1/cel/expression",
+        'DeviceClass "gpu" is invalid: spec.selectors[1].cel.expression: Forbidden: too complex,'
+        " exceeds cost limit",
+    )
+
+
+def test_an_object_that_is_stored_as_it_is_was_taken_once() -> None:
+    stored = device_class(COSTLY)
+    assert device_claims.findings(device_class(COSTLY), stored=stored) == ()
+    assert len(device_claims.findings(device_class("true", COSTLY), stored=stored)) == 1
+
+
+def test_the_place_in_v1beta1_is_that_of_the_manifest() -> None:
+    """Kubernetes names the field of v1; the file has no ``exactly``."""
+    asks = {"name": "r", "deviceClassName": "gpu", "selectors": [{"cel": {"expression": COSTLY}}]}
+    (found,) = device_claims.findings(
+        decoded(
+            {
+                "apiVersion": "resource.k8s.io/v1beta1",
+                "kind": "ResourceClaim",
+                "metadata": {"name": "c", "namespace": "team"},
+                "spec": {"devices": {"requests": [asks]}},
+            }
+        )
+    )
+    at = "/spec/devices/requests/0/selectors/0/cel/expression"
+    assert (found.field, "requests[0].exactly.selectors[0]" in found.detail) == (at, True)

@@ -9,14 +9,19 @@ import pytest
 
 from kubectl_gpuadmit.admission import native
 from kubectl_gpuadmit.admission.native import mutating, request, told, validating
+from kubectl_gpuadmit.admission.native.bound import LEFT_OUT
 from kubectl_gpuadmit.admission.native.typed import table, typed
+from kubectl_gpuadmit.admission.native.who import Makers
 from kubectl_gpuadmit.cel.values import Unknown
 from kubectl_gpuadmit.engine import evaluate
 from kubectl_gpuadmit.kube.manifests import read_documents
 from kubectl_gpuadmit.kube.new_pods import NewPod
-from kubectl_gpuadmit.kube.objects import KubeObject
+from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta
+from kubectl_gpuadmit.kube.policy_parameters import KEPT, record, written
+from kubectl_gpuadmit.kube.requester import impersonated
+from kubectl_gpuadmit.kube.workloads import Workload
 from kubectl_gpuadmit.policy import Policy
-from kubectl_gpuadmit.verdict import Source, Verdict
+from kubectl_gpuadmit.verdict import Ref, Source, Verdict
 from tests.admission.objects import cluster, obj
 from tests.controlplane.binaries import Missing
 from tests.controlplane.referee_client import Referee
@@ -174,6 +179,190 @@ def test_parameters_are_looked_up_and_unknown_where_nobody_exported_them() -> No
     assert "the data of ConfigMap limits: not kept in a snapshot" in what
 
 
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap"}
+LIMIT = {"apiVersion": "example.com/v1", "kind": "Limit"}
+
+
+def limit(name: str, namespace: str = "", **spec: Any) -> KubeObject:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return Generic(
+        apiVersion=LIMIT["apiVersion"],
+        realKind="Limit",
+        metadata=ObjectMeta(name=name, namespace=namespace or None),
+        document={**LIMIT, "metadata": metadata, "spec": spec},
+    )
+
+
+def test_every_parameter_that_a_selector_finds_is_evaluated() -> None:
+    chosen = policy("params.data['max'] == '8'", paramKind=CONFIG_MAP)
+    ref = {"selector": {"matchLabels": {"for": "gpu"}}, "parameterNotFoundAction": "Deny"}
+    labels = {"labels": {"for": "gpu"}}
+    maps = [
+        obj("ConfigMap", "a", "team-a", metadata=labels, data={"max": "8"}),
+        obj("ConfigMap", "b", "team-a", metadata=labels, data={"max": "2"}),
+        obj("ConfigMap", "c", "team-a", data={"max": "1"}),
+        obj("ConfigMap", "d", "elsewhere", metadata=labels, data={"max": "1"}),
+    ]
+    said = ("denied", "failed expression: params.data['max'] == '8'")
+    assert asked(template(), chosen, binding(paramRef=ref), *maps) == [said]
+    there = {**ref, "namespace": "elsewhere"}
+    assert asked(template(), chosen, binding(paramRef=there), *maps) == [said]
+    nowhere = {**ref, "namespace": "nowhere"}
+    ((outcome, message),) = asked(template(), chosen, binding(paramRef=nowhere), *maps)
+    assert (outcome, message.split(": ")[0]) == ("failed", "failed to configure binding")
+
+
+def test_parameters_may_be_objects_of_any_kind() -> None:
+    few = policy("int(params.spec.max) > 3 && params.kind == 'Limit'", paramKind=LIMIT)
+    bound = binding(paramRef={"name": "a", "parameterNotFoundAction": "Allow"})
+    missing = "Limit objects, the parameters of the policy: not in the snapshot"
+    assert asked(template(), few, bound) == [("unknown", missing)]
+    for one in (limit("a", max=2), limit("a", "team-a", max=2)):
+        ((outcome, _),) = asked(template(), few, bound, one)
+        assert outcome == "denied"
+    assert asked(template(), few, bound, limit("a", "other", max=2)) == []
+    elsewhere = binding(paramRef={"name": "a", "namespace": "x", "parameterNotFoundAction": "Deny"})
+    ((outcome, message),) = asked(template(), few, elsewhere, limit("a", max=2))
+    assert (outcome, message) == (
+        "failed",
+        "failed to configure binding: paramRef.namespace must not be provided for a cluster-scoped"
+        " `paramKind`",
+    )
+
+
+def test_a_kind_that_the_api_server_does_not_serve_breaks_the_policy_once() -> None:
+    gone = record("example.com/v1", "Limit", served=False, namespaced=False)
+    refs = [binding(name=name, paramRef={"name": "a"}) for name in ("b", "c")]
+    broken = policy("false", paramKind=LIMIT)
+    assert asked(template(), gone, broken, *refs) == [
+        (
+            "failed",
+            "failed to configure policy: failed to find resource referenced by paramKind:"
+            " 'example.com/v1, Kind=Limit'",
+        )
+    ]
+    ignored = policy("false", paramKind=LIMIT, failurePolicy="Ignore")
+    assert asked(template(), gone, ignored, *refs) == []
+    assert asked(template(), gone, broken) == [], "a policy without a binding is not looked at"
+
+
+def test_a_record_says_that_all_parameters_were_read() -> None:
+    read = record("v1", "ConfigMap", served=True, namespaced=True)
+    chosen = policy("false", paramKind=CONFIG_MAP)
+    for action, expected in (("Allow", []), ("Deny", ["failed"])):
+        bound = binding(paramRef={"name": "a", "parameterNotFoundAction": action})
+        assert [one for one, _ in asked(template(), chosen, bound, read)] == expected
+
+
+def test_secrets_are_never_parameters_that_are_read() -> None:
+    secret = policy("params.data.x == 'y'", paramKind={"apiVersion": "v1", "kind": "Secret"})
+    held = obj("Secret", "a", "team-a", data={"x": "eQ=="})
+    bound = binding(paramRef={"name": "a", "parameterNotFoundAction": "Deny"})
+    unknown = ("unknown", "Secrets, the parameters of the policy: never read")
+    assert asked(template(), secret, bound, held) == [unknown]
+
+
+def test_what_was_not_kept_of_a_parameter_is_unknown_and_what_was_not_there_is_absent() -> None:
+    kept = {"annotations": {KEPT: written(["data/max", "data/least"])}}
+    part = obj("ConfigMap", "a", "team-a", metadata=kept, data={"max": "8"})
+    bound = binding(paramRef={"name": "a", "parameterNotFoundAction": "Deny"})
+
+    def said(text: str) -> list[str]:
+        return [
+            one for one, _ in asked(template(), policy(text, paramKind=CONFIG_MAP), bound, part)
+        ]
+
+    assert said("params.data.max == '8' && !('least' in params.data)") == []
+    assert said("!has(params.data.least) && params.data.?least.orValue('1') == '1'") == []
+    for reads in ("params.data.other == '1'", "has(params.data.other)", "size(params.data) == 1"):
+        assert said(reads) == ["unknown"], reads
+    assert said("params.data.all(k, v, v == '8')") == ["unknown"]
+
+
+def test_a_redacted_policy_is_unknown_and_no_pass() -> None:
+    silent = policy()
+    assert asked(template(), silent, binding()) == [("unknown", LEFT_OUT)]
+    after = changed(template(), *mutation())
+    assert [(one.message, one.unknown) for one in after.troubles] == [(LEFT_OUT, True)]
+
+
+# -- who asks --------------------------------------------------------------------------------------
+
+
+def said_to(makers: Makers, *objects: KubeObject) -> list[str]:
+    """Outcomes for a pod that one of the makers creates."""
+    document, known = template(), cluster(*objects)
+    pod = msgspec.convert(document, NewPod)
+    raw = request.stored(request.new_pod(document, pod, pod, known))
+    found = validating.asked_by(request.of_pod(raw, pod), makers, known, version=37)
+    return [one.outcome for one in found]
+
+
+def made_by(kind: str, api_version: str) -> Makers:
+    ref = Ref(api_version, kind, "team-a", "web")
+    return Makers.of_pods(Workload(ref, "", {}, ()), impersonated("alice"))
+
+
+def test_the_user_of_an_applied_object_is_who_as_names() -> None:
+    alice = Makers.of_object(impersonated("alice", ["developers"]))
+    knows = (
+        "request.userInfo.username == 'alice' && !has(request.userInfo.uid)",
+        "request.userInfo.groups == ['developers', 'system:authenticated']",
+        "!has(request.userInfo.extra) && !request.dryRun",
+    )
+    assert said_to(alice, policy(*knows), binding()) == []
+    admins = policy("'system:masters' in request.userInfo.groups")
+    assert said_to(alice, admins, binding()) == ["denied"]
+    assert said_to(Makers.of_object(None), admins, binding()) == ["unknown"]
+    account = impersonated("system:serviceaccount:ci:deployer")
+    assert account.groups == (
+        "system:serviceaccounts",
+        "system:serviceaccounts:ci",
+        "system:authenticated",
+    )
+    assert impersonated("system:anonymous").groups == ("system:unauthenticated",)
+
+
+@pytest.mark.parametrize(
+    ("expression", "outcome"),
+    [
+        ("request.userInfo.username.startsWith('system:')", []),
+        ("request.userInfo.username == 'alice'", ["denied"]),
+        ("'system:masters' in request.userInfo.groups", ["denied"]),
+        (
+            "request.userInfo.username.endsWith(':kube-system:replicaset-controller')",
+            ["unknown"],
+        ),
+        ("request.userInfo.groups.exists(g, g == 'system:serviceaccounts')", ["unknown"]),
+        ("has(request.userInfo.uid)", ["unknown"]),
+    ],
+)
+def test_pods_of_a_deployment_are_made_by_one_of_two_accounts(
+    expression: str, outcome: list[str]
+) -> None:
+    makers = made_by("Deployment", "apps/v1")
+    assert said_to(makers, policy(expression), binding()) == outcome
+
+
+def test_who_makes_the_pods_depends_on_the_kind() -> None:
+    for kind, version, name in (
+        ("Job", "batch/v1", "job-controller"),
+        ("CronJob", "batch/v1", "job-controller"),
+        ("StatefulSet", "apps/v1", "statefulset-controller"),
+        ("DaemonSet", "apps/v1", "daemon-set-controller"),
+        ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", "statefulset-controller"),
+        ("JobSet", "jobset.x-k8s.io/v1alpha2", "job-controller"),
+    ):
+        account, manager = made_by(kind, version).candidates
+        assert account.username == f"system:serviceaccount:kube-system:{name}"
+        assert manager.username == "system:kube-controller-manager"
+    assert [one.username for one in made_by("Pod", "v1").candidates] == ["alice"]
+    for kind, version in (("RayCluster", "ray.io/v1"), ("Job", "batch.volcano.sh/v1alpha1")):
+        strange = made_by(kind, version)
+        assert strange.candidates == ()
+        assert said_to(strange, policy("request.userInfo.username == ''"), binding()) == ["unknown"]
+
+
 def test_the_message_is_the_expression_s_the_policy_s_or_the_check_itself() -> None:
     for validation, message in (
         ({"expression": "false"}, "failed expression: false"),
@@ -271,14 +460,15 @@ spec:
 """
 
 
-def judged(*objects: KubeObject) -> Verdict:
+def judged(*objects: KubeObject, manifest: str = DEPLOYMENT, user: str = "") -> Verdict:
     report = evaluate(
-        read_documents(DEPLOYMENT.encode(), "m.yaml"),
+        read_documents(manifest.encode(), "m.yaml"),
         cluster(*objects, obj("Namespace", "team-a")),
         Policy.default(),
         now=NOW,
         source=Source("none", ""),
         with_remedies=False,
+        requester=impersonated(user) if user else None,
     )
     return report.workloads[0]
 
@@ -327,6 +517,105 @@ def test_explain_shows_what_a_mutating_policy_changes_and_goes_on_with_the_chang
         {"op": "add", "path": "/metadata/labels/team", "value": "a"},
         {"op": "add", "path": "/spec/dnsPolicy", "value": "Default"},
     )
+
+
+DEPLOYMENTS = {
+    "apiGroups": ["apps"],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["deployments"],
+}
+
+
+def of_deployments(*parts: str, name: str = "m", **spec: Any) -> tuple[KubeObject, KubeObject]:
+    return mutation(*parts, name=name, matchConstraints={"resourceRules": [DEPLOYMENTS]}, **spec)
+
+
+POOL = (
+    "Object{spec: Object.spec{replicas: 1, template: Object.spec.template{metadata:"
+    " Object.spec.template.metadata{labels: {'tier': 'gold'}}}}}"
+)
+
+
+def test_pods_are_made_from_what_a_policy_has_made_of_the_deployment() -> None:
+    few = policy("object.spec.replicas <= 2", rules=[DEPLOYMENTS])
+    gold = policy("object.metadata.labels['tier'] == 'gold'", name="q")
+    verdict = judged(
+        *of_deployments(POOL), few, binding(), gold, binding(name="c", of="q"), user="alice"
+    )
+    assert (verdict.admission, verdict.pods, verdict.findings) == ("mutated", 1, ())
+    (change,) = verdict.mutations
+    assert (change.of, change.summary) == ("object", "MutatingAdmissionPolicy m (binding m)")
+    assert change.ops == (
+        {"op": "replace", "path": "/spec/replicas", "value": 1},
+        {"op": "add", "path": "/spec/template/metadata/labels/tier", "value": "gold"},
+    )
+    assert change.before == {"/spec/replicas": 3}
+    assert verdict.object_patch == (), "nobody has to carry it out: the API server does"
+    without = judged(few, binding(), gold, binding(name="c", of="q"))
+    assert (without.admission, without.pods) == ("denied", 3)
+
+
+def test_later_policies_see_what_earlier_ones_made_of_the_workload() -> None:
+    sees = "object.spec.replicas == 1 ? Object{spec: Object.spec{minReadySeconds: 5}} : Object{}"
+    patch = "[JSONPatch{op: 'remove', path: '/spec/minReadySeconds'}]"
+    verdict = judged(
+        *of_deployments(POOL, name="a"),
+        *of_deployments(sees, name="b"),
+        *of_deployments(patch, name="c"),
+    )
+    assert [change.summary.split()[1] for change in verdict.mutations] == ["a", "b", "c"]
+    assert verdict.mutations[2].ops == ({"op": "remove", "path": "/spec/minReadySeconds"},)
+    assert verdict.unknowns == judged().unknowns
+
+
+def test_a_policy_that_fails_on_the_workload_refuses_it_and_nobody_else_is_asked() -> None:
+    never = policy("false", rules=[DEPLOYMENTS])
+    wrong = of_deployments("[JSONPatch{op: 'add', path: '/spec/unheard', value: 1}]")
+    verdict = judged(*wrong, never, binding())
+    (found,) = [f for f in verdict.findings if f.reason in told.REASONS]
+    assert (found.reason, verdict.admission) == ("admission-policy/failed", "denied")
+    assert str(found.evidence[-1].observed).endswith(
+        'Internal error occurred: strict decoding error: unknown field "spec.unheard"'
+    )
+
+
+JOB_SET = """\
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: web, namespace: team-a}
+spec:
+  replicatedJobs:
+  - name: w
+    replicas: 2
+    template:
+      spec:
+        template:
+          spec:
+            containers: [{name: main, image: "nginx:1"}]
+"""
+
+
+def test_a_patch_changes_a_custom_workload_and_a_merge_into_it_is_unknown() -> None:
+    rule = {**DEPLOYMENTS, "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["jobsets"]}
+    spec = {"matchConstraints": {"resourceRules": [rule]}}
+    patch = "[JSONPatch{op: 'replace', path: '/spec/replicatedJobs/0/replicas', value: 5}]"
+    verdict = judged(*mutation(patch, **spec), manifest=JOB_SET)
+    assert (verdict.admission, verdict.pods) == ("mutated", 5)
+    merge = judged(*mutation("Object{spec: Object.spec{suspend: true}}", **spec), manifest=JOB_SET)
+    (unknown,) = [one for one in merge.unknowns if one.rule == "admission/policy"]
+    assert "how an apply configuration is merged into a" in unknown.missing
+
+
+def test_who_applies_a_workload_is_another_than_who_makes_its_pods() -> None:
+    mine = "request.userInfo.username == 'alice'"
+    both = policy(mine, rules=[DEPLOYMENTS, PODS])
+    verdict = judged(both, binding(), user="alice")
+    (found,) = [f for f in verdict.findings if f.reason in told.REASONS]
+    assert str(found.evidence[-1].observed).startswith("pods "), "alice creates no pod herself"
+    nobody = judged(policy(mine, rules=[DEPLOYMENTS]), binding())
+    (unknown,) = [one for one in nobody.unknowns if one.rule == "admission/policy"]
+    assert unknown.hint == "--as USER --as-group GROUP says who"
 
 
 def test_a_cluster_without_policies_costs_nothing() -> None:

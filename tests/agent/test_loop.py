@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+from kubectl_gpuadmit.adapters.kube.connection import Access
+from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
 from kubectl_gpuadmit.adapters.kube.node_maps import CustomObjects
 from kubectl_gpuadmit.agent.loop import Agent, Settings
 from tests.agent.node import Node

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+from kubectl_gpuadmit.adapters.kube.connection import Access
+from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
 from kubectl_gpuadmit.adapters.kube.node_maps import ConfigMaps
 from kubectl_gpuadmit.adapters.kube.reading import read_cluster
 from kubectl_gpuadmit.adapters.snapshot import load_snapshot

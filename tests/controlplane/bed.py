@@ -198,6 +198,7 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig}",
             f"--controllers=*,{','.join('-' + name for name in OFF)}",
             "--leader-elect=false",
+            "--use-service-account-credentials",  # as kubeadm: each controller is a user of its own
             "--kube-api-qps=2000",
             "--kube-api-burst=4000",
             "--bind-address=127.0.0.1",
@@ -394,6 +395,8 @@ CLUSTER_KINDS = (
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy"),
 )
 
 

@@ -30,7 +30,8 @@ def allocations(
     asked = [normal.of_claim(one) for one in claims if isinstance(one, ResourceClaim)]
     stock = allocator.stock(published(given), kubernetes=kubernetes)
     info: NodeInfo = given.nodes[on]
-    return Allocator(stock, State.of(taken, features)).allocate(info, asked)
+    found = Allocator(stock, State.of(taken, features)).allocate(info, asked)
+    return None if found is None else found.allocations
 
 
 def names(found: tuple[Allocation, ...] | None) -> list[list[str]] | None:

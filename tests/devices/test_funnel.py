@@ -10,7 +10,7 @@ import pytest
 
 from examples import make_devices
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.devices import funnel, normal
+from kubectl_gpuadmit.devices import funnel, normal, selected
 from kubectl_gpuadmit.devices.allocator import of as features_of
 from kubectl_gpuadmit.devices.funnel import Funnel, Lack, Near, Surroundings
 from kubectl_gpuadmit.devices.inventory import Inventory
@@ -207,14 +207,14 @@ def test_all_devices_of_a_kind_need_no_number() -> None:
 def test_equal_devices_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """5,000 nodes of one kind have eight kinds of devices at most, whatever their number."""
     asked = 0
-    original = funnel.as_seen
+    original = selected.as_seen
 
     def counting(device: Any) -> Any:
         nonlocal asked
         asked += 1
         return original(device)
 
-    monkeypatch.setattr(funnel, "as_seen", counting)
+    monkeypatch.setattr(selected, "as_seen", counting)
     given = [*make_devices.classes()]
     for number in range(50):
         given += make_devices.h100(f"n{number}")
@@ -421,3 +421,57 @@ def test_where_no_slices_were_exported_a_claim_alone_is_only_applied() -> None:
     )
     assert report.workloads == ()
     assert [one.treated for one in report.skipped] == ["applied"]
+
+
+def test_gpus_asked_the_old_way_where_only_claims_have_them_are_told_and_remedied() -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "ml"},
+        "spec": {
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": 2}}}
+            ]
+        },
+    }
+    cluster = Cluster.of(
+        map(decoded, [*make_devices.namespaces(), *MACHINES]), known=make_devices.KINDS
+    )
+
+    def verdict(kubernetes: str) -> Verdict:
+        report = evaluate(
+            list(read_documents(json.dumps(pod).encode(), "p.json")),
+            cluster,
+            Policy.default(),
+            now=NOW,
+            source=Source("snapshot", "s"),
+            kubernetes=kubernetes,
+        )
+        (found,) = report.workloads
+        return found
+
+    def detail(found: Verdict) -> str:
+        (said,) = [f for f in found.findings if f.reason == "placement/no-such-resource"]
+        return said.detail
+
+    found = verdict("1.37")
+    assert detail(found) == (
+        "no node advertises nvidia.com/gpu; GPUs of this cluster are had by claims (DeviceClass"
+        " gpu.nvidia.com)"
+    )
+    assert [(r.summary, r.command, r.verified) for r in found.remedies] == [
+        (
+            "deviceclass.resource.kubernetes.io/gpu.nvidia.com instead of nvidia.com/gpu",
+            "",
+            True,
+        ),
+        (
+            "let DeviceClass gpu.nvidia.com serve nvidia.com/gpu",
+            "kubectl patch deviceclass gpu.nvidia.com --type merge -p"
+            ' \'{"spec":{"extendedResourceName":"nvidia.com/gpu"}}\'',
+            True,
+        ),
+    ]
+    before = verdict("1.35")
+    assert detail(before) == "no node advertises nvidia.com/gpu"
+    assert before.remedies == ()

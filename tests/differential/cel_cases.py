@@ -121,9 +121,9 @@ class _Maker:
         if kind == "semver":
             return f"semver({quoted(rng.choice(VERSIONS))})"
         if kind == "ints":
-            return rng.choice(("[1, 2, 3]", "[5]", "[3, 1, 2, 3]", "[7]"))
+            return rng.choice(("[1, 2, 3]", "[5]", "[3, 1, 2, 3]", "[7]", "[]"))
         if kind == "strings":
-            return rng.choice(("['a', 'b']", "['H100', 'mig']", "['c']", "['b', 'a', 'b']"))
+            return rng.choice(("['a', 'b']", "['H100', 'mig']", "['c']", "['b', 'a', 'b']", "[]"))
         if kind == "duration":
             return rng.choice(("duration('1h')", "duration('90s')", "duration('1.5h')"))
         if kind == "timestamp":
@@ -131,7 +131,7 @@ class _Maker:
                 ("timestamp('2024-02-29T12:30:45.123Z')", "timestamp('2023-01-01T00:00:00+02:00')")
             )
         if kind == "mapping":
-            return rng.choice(("{'a': 1, 'b': 2}", "{'x': 7}", "{'a': 3}"))
+            return rng.choice(("{'a': 1, 'b': 2}", "{'x': 7}", "{'a': 3}", "{}"))
         return self.attribute(rng.choice(IDS))
 
     def attribute(self, key: str) -> str:
@@ -260,7 +260,8 @@ class _Maker:
             self._names += [(second, value)]
         else:
             self._names.append((first, element))
-        loop = rng.choice(("all", "exists", "existsOne" if two else "exists_one"))
+        ones = ("existsOne", "exists_one") if two else ("exists_one",)
+        loop = rng.choice(("all", "exists", rng.choice(ones)))
         body = self.make("bool", depth)
         self._names = kept
         names = f"{first}, {second}" if two else first

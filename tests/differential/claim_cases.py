@@ -25,7 +25,10 @@ EXPRESSIONS = (
     'device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("40Gi")) >= 0',
     '"a" in device.attributes',
 )
+_ALL = "device.attributes.all"
 BAD_EXPRESSIONS = (
+    'device.driver.matches("(")',
+    f"{_ALL}(a, {_ALL}(b, {_ALL}(c, {_ALL}(d, a + b + c + d != a))))",
     *("", "1", "device.", "devices.driver", 'device.driver == 1 && "', "device.driver", "f(1)"),
     *("x" * 10241, '"' + "é" * 5120 + '" == ""', "device.nothing == 1", "quantity(1) == 2"),
 )

@@ -332,6 +332,12 @@ def cel(case: Json, referee: Json) -> list[str]:
     for expression, theirs, own in zip(
         expressions, referee["cel"], ours.device_selectors(case), strict=True
     ):
+        orders = own.pop("costs", ())
+        for number in ("maxCost", "cost"):
+            said = own.pop(number, theirs[number])
+            if said == theirs[number] or (number == "cost" and theirs[number] in orders):
+                continue
+            found.append(f"{expression}: {number} {theirs[number]}, ours {said}")
         if "unknown" in own:
             unknown += 1
             continue

@@ -10,6 +10,7 @@ different slice counts, and generations of one pool that are complete on differe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -106,6 +107,8 @@ def case(rng: Random) -> Json:
     style = rng.choice(STYLES)
     for one in made.nodes:
         style(made, one["metadata"]["name"])
+    if chance(rng, 0.3):
+        twins(made)
     if chance(rng, 0.3):
         fabric(made)
     the_pod(made)
@@ -336,6 +339,18 @@ STYLES: tuple[Callable[[Case, str], None], ...] = (
     shareable,
     of_racks,
 )
+
+
+def twins(made: Case) -> None:
+    """All nodes publish what the first one does, but for the names of things."""
+    first = made.nodes[0]["metadata"]["name"]
+    own = json.dumps([one for one in made.slices if one["spec"].get("nodeName") == first])
+    others = [one for one in made.slices if "nodeName" not in one["spec"]]
+    made.slices = others + [
+        one
+        for node in made.nodes
+        for one in json.loads(own.replace(first, node["metadata"]["name"]))
+    ]
 
 
 def fabric(made: Case) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
+from random import Random
 from typing import Any
 
 import msgspec
@@ -18,9 +22,11 @@ from kubectl_gpuadmit.admission import (
     resource_lists,
 )
 from kubectl_gpuadmit.cel import dra as cel_dra
+from kubectl_gpuadmit.cel.values import Unsure
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import quantity, versions
+from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.kinds import KNOWN_KINDS
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import (
@@ -334,7 +340,11 @@ def preempted(case: Json) -> Json:
 
 def dra(case: Json) -> Json:
     """What DynamicResources says of each node by itself, and which devices the claims would get."""
-    cycle = Cycle(cluster_of(case), stored(case), kubernetes=KUBERNETES, now=NOW)
+    written = {"apiVersion": "v1", "kind": "List", "items": case["objects"]}
+    objects, _ = decode_bulk(json.dumps(written).encode(), "case")  # as files are read
+    cycle = Cycle(
+        Cluster.of(objects, known=ALL_KINDS), stored(case), kubernetes=KUBERNETES, now=NOW
+    )
     verdicts = cycle.verdicts()
     answer = answered(cycle, verdicts)
     answer["alone"], answer["allocations"], answer["extended"], answer["scores"] = {}, {}, {}, {}
@@ -450,7 +460,23 @@ def device_selectors(case: Json) -> list[Json]:
             found.append({"failed": answer.message, "matches": False})
         else:
             found.append({"matches": answer})
+        found[-1]["maxCost"] = compiled.most
+        if not device.broken:
+            with suppress(Unsure):
+                found[-1]["cost"] = compiled.program.cost(device.variables, cel_dra.MOST_COST)
+                found[-1]["costs"] = _costs_in_other_orders(compiled, device)
     return found
+
+
+def _costs_in_other_orders(selector: cel_dra.Selector, device: cel_dra.Device) -> Iterator[int]:
+    """The costs where the entries of maps come in some other order: Go leaves it to chance."""
+    for seed in range(200):
+        rng = Random(seed)
+        yield selector.program.cost(
+            device.variables,
+            cel_dra.MOST_COST,
+            lambda entries, r=rng: r.sample(entries, len(entries)),
+        )
 
 
 def _attribute(one: Json) -> cel_dra.Attribute:

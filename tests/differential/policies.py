@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
-from kubectl_gpuadmit.admission.native import mutating, request, validating
+from kubectl_gpuadmit.admission.native import mutating, request, validating, workloads
+from kubectl_gpuadmit.admission.native.request import Request
+from kubectl_gpuadmit.admission.native.who import Makers
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import KubeObject
+from kubectl_gpuadmit.kube.policy_parameters import record
+from kubectl_gpuadmit.kube.requester import Requester
+from kubectl_gpuadmit.kube.workloads import Workload, expand
 from tests.differential.ours import decode as decoded
 from tests.differential.vocabulary import Json
 
@@ -28,29 +36,51 @@ def cluster_of(case: Json) -> Cluster:
     objects: list[KubeObject] = [
         decode(one) for one in (*case["objects"], *documents, *(asked.get("params") or ()))
     ]
-    return Cluster.of(objects, known=("ConfigMap", "Namespace", "ServiceAccount"))
+    served = [("v1", "ConfigMap", True)]
+    served += [(k["apiVersion"], k["kind"], k["namespaced"]) for k in asked.get("paramKinds") or ()]
+    for one in (*asked.get("policies", ()), *asked.get("mutatingPolicies", ())):
+        kind = one["spec"].get("paramKind")
+        if kind and (kind["apiVersion"], kind["kind"]) not in [known[:2] for known in served]:
+            absent = record(kind["apiVersion"], kind["kind"], served=False, namespaced=False)
+            objects.append(absent)
+    objects += [record(api, kind, served=True, namespaced=inside) for api, kind, inside in served]
+    return Cluster.of(objects, known=("Namespace", "ServiceAccount"))
 
 
 def decode(document: Json) -> KubeObject:
     return decoded(document)
 
 
+def makers_of(case: Json) -> Makers:
+    user = case["pod"].get("user")
+    if user is None:
+        return Makers.of_object(Requester("someone", ("system:authenticated",), "", {}))
+    extra = {key: tuple(values) for key, values in user.get("extra", {}).items()}
+    groups, uid = tuple(user.get("groups", ())), user.get("uid", "")
+    return Makers.of_object(Requester(user["username"], groups, uid, extra))
+
+
 def ours(case: Json) -> Json:
     """In the shape of the referee's answer; ``unknown`` where we cannot tell."""
     cluster = cluster_of(case)
     template = case["pod"]["pod"]
-    pod = msgspec.convert({**template, "apiVersion": "v1", "kind": "Pod"}, NewPod)
-    raw = request.new_pod(template, pod, pod, cluster, token=False)
-    asked = request.of_pod(raw, pod)
-    after = mutating.mutated(asked, cluster, version=MINOR)
+    asked, store = _request(template, cluster)
+    makers = makers_of(case)
+    after = mutating.mutated_by(asked, makers, cluster, version=MINOR)
     unknown = any(one.unknown for one in after.troubles)
     refused = [one for one in after.troubles if not one.unknown]
     if unknown:
         return {"unknown": True}
     if refused:
         return {"allowed": False, "stage": "Mutating", "message": refused[0].text}
-    stored = request.stored(after.object)
-    said = list(validating.asked(request.of_pod(stored, pod), cluster, version=MINOR))
+    stored = store(after.object)
+    now = structs.replace(
+        asked,
+        object=stored,
+        labels=workloads.labels(stored),
+        name=stored["metadata"].get("name", ""),
+    )
+    said = list(validating.asked_by(now, makers, cluster, version=MINOR))
     if any(one.outcome == "unknown" for one in said):
         return {"unknown": True}
     warnings = [
@@ -84,6 +114,19 @@ def ours(case: Json) -> Json:
             "reason": denied[0].reason or "Invalid",
         }
     return answer
+
+
+def _request(document: Json, cluster: Cluster) -> tuple[Request, Callable[[Json], Json]]:
+    """The creation, and what prepares its object for storing."""
+    if document["kind"] == "Pod":
+        pod = msgspec.convert({**document, "apiVersion": "v1", "kind": "Pod"}, NewPod)
+        raw = request.new_pod(document, pod, pod, cluster, token=False)
+        return request.of_pod(raw, pod), request.stored
+    made = expand(Document("m.yaml", 0, 1, document))
+    assert isinstance(made, Workload)
+    asked = workloads.request(made, version=MINOR)
+    name = mutating.type_name(asked)
+    return asked, lambda raw: workloads.stored(raw, name)
 
 
 def comparable(pod: Json) -> Any:

@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubectl_gpuadmit.adapters.kube.connection import Access, connect
+from kubectl_gpuadmit.adapters.kube.connection import Access
+from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
 from kubectl_gpuadmit.adapters.kube.node_maps import ConfigMaps, CustomObjects
 from kubectl_gpuadmit.adapters.snapshot import load_snapshot
 from kubectl_gpuadmit.agent import manifests

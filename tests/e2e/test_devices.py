@@ -187,3 +187,52 @@ def test_the_scheduler_allocates_the_devices_that_were_foretold(bed: ControlPlan
                 results = claim["status"]["allocation"]["devices"]["results"]
                 theirs.append([DeviceId(r["driver"], r["pool"], r["device"]) for r in results])
     assert theirs == ours
+
+
+@pytest.mark.parametrize(
+    "exactly",
+    [
+        {"selectors": [{"cel": {"expression": "device.drive == 'gpu.nvidia.com'"}}]},
+        {"allocationMode": "All", "count": 2},
+        {"deviceClassName": "GPU"},
+        {"tolerations": [{"key": "a", "operator": "Gt"}]},
+    ],
+)
+def test_a_claim_that_the_api_server_does_not_store_is_refused_in_its_words(
+    bed: ControlPlane, explain: Explain, exactly: Json
+) -> None:
+    load(bed, make_devices.classes())
+    asking = template("wrong", **exactly)
+    verdict = explain(asking)["ResourceClaimTemplate"]
+    assert verdict["admission"] == "denied"
+    (found,) = verdict["findings"]
+    with pytest.raises(ApiError) as refused:
+        bed.client.create(asking)
+    (said,) = [e["observed"] for e in found["evidence"] if e["what"] == "message"]
+    assert said == refused.value.message
+
+
+def test_the_pod_beyond_the_last_user_of_a_claim_finds_no_place(
+    bed: ControlPlane, explain: Explain
+) -> None:
+    """ResourceClaimReservedForMaxSize; the scheduler tries, and the API server refuses."""
+    load(bed, [*make_devices.classes(), *make_devices.h100()])
+    asks = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
+    claim: Json = {
+        "apiVersion": V1,
+        "kind": "ResourceClaim",
+        "metadata": {"name": "shared", "namespace": HOME},
+        "spec": {"devices": {"requests": [asks]}},
+    }
+    bed.client.create(claim)
+    result = {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "h100-0", "device": "gpu-0"}
+    users = [{"resource": "pods", "name": f"u{i}", "uid": f"uid-{i}"} for i in range(256)]
+    allocation = {"devices": {"results": [result]}}
+    status = {"allocation": allocation, "reservedFor": users}
+    bed.client.patch(claim, {"status": status}, part="status")
+    asking = pod("last", "none")
+    asking["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "shared"}]
+    verdict = explain(asking)["Pod"]
+    assert (verdict["placement"], verdict["blockers"]) == ("waits", ["placement/claim-full"])
+    bed.client.create(asking)
+    assert "status.reservedFor: Too many: 257" in bed.outcome(HOME, "last").message

@@ -138,7 +138,15 @@ class ApiServer:
         """Answers requests of ``path`` with these in turn, the last one for ever."""
         self._overrides[method, path] = list(answers)
 
-    def serve(self, group: str, version: str, kind: str, plural: str, *short: str) -> None:
+    def serve(
+        self,
+        group: str,
+        version: str,
+        kind: str,
+        plural: str,
+        *short: str,
+        scope: str = "Namespaced",
+    ) -> None:
         """Adds a custom resource to the discovery document."""
         self._groups.append(
             {
@@ -150,7 +158,7 @@ class ApiServer:
                             {
                                 "resource": plural,
                                 "responseKind": {"group": group, "version": version, "kind": kind},
-                                "scope": "Namespaced",
+                                "scope": scope,
                                 "singularResource": kind.lower(),
                                 "shortNames": list(short),
                                 "verbs": ["get", "list"],

@@ -16,6 +16,7 @@ from kubectl_gpuadmit.overview.build import overview
 from kubectl_gpuadmit.overview.difference import difference
 from kubectl_gpuadmit.overview.lineage import lineage
 from kubectl_gpuadmit.overview.model import Overview
+from kubectl_gpuadmit.render.encoding import as_json
 from kubectl_gpuadmit.render.topology import data, drawing, html, text
 from kubectl_gpuadmit.render.topology import difference as difference_text
 from kubectl_gpuadmit.render.topology import lineage as lineage_text
@@ -100,7 +101,7 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
 
 
 def test_the_data_keeps_to_its_schema() -> None:
-    document = json.loads(data.written(data.to_json(fleet())))
+    document = json.loads(as_json(data.to_json(fleet())))
     valid(document)
     first = document["nodes"][0]
     assert (first["source"], first["ageSeconds"], first["islands"]) == (
@@ -207,7 +208,7 @@ def test_what_changed_between_two_overviews() -> None:
         ("trn-0", None, "clean placements", "1:8 2:4 4:2 8:1", "1:7 2:3 4:1 8:0", True),
         ("trn-0", 3, "holder", "free", "unhealthy", True),
     ]
-    valid(json.loads(data.written(difference_text.to_json(found))))
+    valid(json.loads(as_json(difference_text.to_json(found))))
     shown = difference_text.text(found).plain
     assert "✗ new   trn-0" in shown
     assert "  GPU 2 holder       free → b/late-0" in shown.splitlines()

@@ -28,7 +28,7 @@ from kubectl_gpuadmit.policy import (
     WorkloadClass,
 )
 from kubectl_gpuadmit.policy.load import load_policy, read_policy
-from kubectl_gpuadmit.sizing.recognise import ANNOTATIONS, Naming
+from kubectl_gpuadmit.sizing.recognition import ANNOTATIONS, Naming
 from kubectl_gpuadmit.sizing.registry import Entry as Model
 from kubectl_gpuadmit.sizing.registry import Models
 from tests.policy import texts

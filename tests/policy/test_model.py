@@ -27,7 +27,7 @@ from kubectl_gpuadmit.policy import (
     Sign,
     WorkloadClass,
 )
-from kubectl_gpuadmit.policy.model import parse_comparison
+from kubectl_gpuadmit.policy.entries import parse_comparison
 from kubectl_gpuadmit.verdict import Ref
 
 assert rules.__all__

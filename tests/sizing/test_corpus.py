@@ -9,7 +9,8 @@ from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.manifests import read_documents
 from kubectl_gpuadmit.kube.workloads import Workload, expand
-from kubectl_gpuadmit.sizing.recognise import Naming, recognised
+from kubectl_gpuadmit.sizing.recognise import recognised
+from kubectl_gpuadmit.sizing.recognition import Naming
 from tests.corpus import items, needs_corpus
 
 SERVED = {

@@ -16,6 +16,7 @@ from kubectl_gpuadmit.sizing.envelope import Envelope, Want, envelope
 from kubectl_gpuadmit.sizing.products import Product, named
 from kubectl_gpuadmit.sizing.serving import Serving
 from kubectl_gpuadmit.sizing.startlog import read_log
+from kubectl_gpuadmit.sizing.trial import Trial
 
 ARCHITECTURES = st.sampled_from([known.architecture for known in models()])
 INTEGERS = [
@@ -126,11 +127,11 @@ def test_more_memory_never_holds_less_and_a_longer_request_never_more(
 @settings(max_examples=40, deadline=None)
 @given(ARCHITECTURES, st.sampled_from([16384, 24576, 49140, 81920]))
 def test_what_would_fit_fits(architecture: Architecture, mib: int) -> None:
-    product = Product("", mib)
-    found = envelope(architecture, Serving(), device_mib=mib)
+    trial = Trial(model="any", source="", product=Product("", mib), architecture=architecture)
+    found = trial.envelope()
     if found.fits == "exceeds":
-        for one in alternatives(architecture, Serving(), product, found):
-            assert envelope(architecture, one.serving, device_mib=mib).fits == "fits"
+        for one in alternatives(trial, found):
+            assert one.trial.envelope().fits == "fits"
 
 
 @settings(max_examples=200, deadline=None)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
-from kubectl_gpuadmit.sizing.recognise import Naming, Recognised, Recognition, recognised
+from kubectl_gpuadmit.sizing.recognise import recognised
+from kubectl_gpuadmit.sizing.recognition import Naming, Recognised, Recognition
 from kubectl_gpuadmit.sizing.serving import Serving
 
 CONFIG = {

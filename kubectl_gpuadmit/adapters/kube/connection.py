@@ -1,22 +1,19 @@
-"""One API server as one user: kubeconfig, credentials, requests with bounded retries; raw replies.
+"""One API server as one user: credentials, requests with bounded retries; raw replies.
 
 Rules of this module
-1. It alone imports ``kubernetes``, inside functions: that package reads the kubeconfig, runs exec
-   and OIDC plugins and sets TLS up. Requests go through its urllib3 pool, so replies stay bytes.
+1. ``kubernetes`` sets TLS up and renews tokens. Requests go through its urllib3 pool, so replies
+   stay bytes; it is imported inside functions, for it takes long.
 2. A request is asked again only where that cannot harm: reads, dry runs, deletions; no other write.
 3. Waits are bounded: ``MAX_WAIT`` seconds over all retries of a request.
 """
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
-import logging
-import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -24,7 +21,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from kubectl_gpuadmit.adapters.kube.faults import BUSY, HttpStatus, error_of
-from kubectl_gpuadmit.errors import BadInput, Unanswerable
+from kubectl_gpuadmit.errors import Unanswerable
 
 ATTEMPTS = 4
 MAX_WAIT = 20.0
@@ -238,170 +235,6 @@ class Connection:
 def _warning(text: str) -> str:
     found = re.match(r'\d+ \S+ "(.*)"', text)
     return found[1].replace('\\"', '"') if found else text
-
-
-# -- kubeconfig ------------------------------------------------------------------------------------
-
-
-def connect(access: Access, *, sleep: Callable[[float], None] = time.sleep) -> Connection:
-    """The connection that the flags, ``KUBECONFIG`` and the kubeconfig say, as kubectl finds it.
-
-    Nothing is asked of the API server yet; exec and OIDC plugins run. Raises BadInput for a
-    kubeconfig that cannot be used, Unanswerable where there is none or credentials cannot be had.
-    """
-    from kubernetes.client import Configuration
-    from kubernetes.config.config_exception import ConfigException
-    from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
-
-    files = access.kubeconfig or os.environ.get("KUBECONFIG", "") or "~/.kube/config"
-    found = [f for f in files.split(os.pathsep) if f and Path(f).expanduser().exists()]
-    if access.kubeconfig and not found:
-        raise BadInput(
-            "no-such-path",
-            "no such file or directory",
-            file=access.kubeconfig,
-            hint="check --kubeconfig",
-        )
-    configuration = Configuration()
-    configuration.connection_pool_maxsize = 16
-    if not found:
-        return _inside_a_pod(configuration, access, sleep)
-    try:
-        merged = KubeConfigMerger(files)
-        config = merged.config
-        context = _chosen(config, access, files)
-        loader = KubeConfigLoader(
-            config,
-            active_context=context["name"],
-            config_base_path=None,
-            config_persister=merged.save_changes,
-        )
-        with _captured() as said:
-            loader.load_and_set(configuration)
-    except BadInput:
-        raise
-    except ConfigException as problem:
-        raise BadInput(
-            "bad-kubeconfig",
-            f"the kubeconfig cannot be used: {problem}",
-            file=files,
-            hint="kubectl config view",
-        ) from problem
-    except Exception as problem:  # yaml's, binascii's, oauthlib's: whatever it stumbles over
-        first = str(problem).strip().partition("\n")[0]
-        raise BadInput(
-            "bad-kubeconfig",
-            f"the kubeconfig cannot be read: {first or type(problem).__name__}",
-            file=files,
-            hint="kubectl config view",
-        ) from problem
-    if said and not configuration.api_key and not configuration.cert_file:
-        raise Unanswerable(
-            "login-failed",
-            f"the login plugin of the kubeconfig failed: {said[-1]}",
-            hint="run kubectl auth whoami: does it log in?",
-        )
-    if not loader.__dict__.get("host"):
-        raise BadInput(
-            "bad-kubeconfig", "the cluster has no server:", file=files, hint="kubectl config view"
-        )
-    return Connection(
-        configuration,
-        name=context["shown"],
-        namespace=context["namespace"],
-        access=access,
-        sleep=sleep,
-    )
-
-
-def _chosen(config: Any, access: Access, files: str) -> dict[str, str]:
-    """The context to use; one of our own where --cluster or --user replaces a part of it."""
-    from kubernetes.config.kube_config import ConfigNode
-
-    if config is None:
-        raise BadInput("bad-kubeconfig", "is empty", file=files, hint="kubectl config view")
-    data = config.value
-    entries = {kind: _named(data.get(kind)) for kind in ("contexts", "clusters", "users")}
-    name = access.context or data.get("current-context") or ""
-    asked = (
-        ("context", name, "contexts"),
-        ("cluster", access.cluster, "clusters"),
-        ("user", access.user, "users"),
-    )
-    for what, wanted, kind in asked:
-        if wanted and wanted not in entries[kind]:
-            others = ", ".join(sorted(entries[kind])[:6]) or "none at all"
-            raise BadInput(
-                f"unknown-{what}",
-                f"the kubeconfig has no {what} {wanted}",
-                file=files,
-                hint=f"it has {others}",
-            )
-    if not name and not access.cluster:
-        raise Unanswerable(
-            "no-current-context",
-            "the kubeconfig has no current context",
-            file=files,
-            hint="--context NAME, or kubectl config use-context NAME",
-        )
-    context: dict[str, Any] = dict(_plain(entries["contexts"].get(name), "context"))
-    shown = name or access.cluster
-    if access.cluster or access.user:
-        context["cluster"] = access.cluster or context.get("cluster")
-        context["user"] = access.user or context.get("user")
-        name = f"{name} with our flags"
-        data["contexts"].append(
-            ConfigNode(files, {"name": name, "context": context}, files.split(os.pathsep)[0])
-        )
-    namespace = context.get("namespace")
-    return {"name": name, "shown": shown, "namespace": str(namespace or "default")}
-
-
-def _named(listed: Any) -> dict[str, Any]:
-    return {str(item["name"]): item for item in listed or () if "name" in item}
-
-
-def _plain(entry: Any, key: str) -> dict[str, Any]:
-    value = entry[key] if entry is not None and key in entry else {}
-    value = getattr(value, "value", value)
-    return value if isinstance(value, dict) else {}
-
-
-@contextlib.contextmanager
-def _captured() -> Iterator[list[str]]:
-    """What ``kubernetes`` logs of a failing plugin: it raises nothing, and stderr is ours."""
-    said: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            said.append(" ".join(record.getMessage().split())[:300])
-
-    root = logging.getLogger()
-    before, listener = root.handlers[:], Listener()
-    root.handlers[:] = [listener]
-    try:
-        yield said
-    finally:
-        root.handlers[:] = before
-
-
-def _inside_a_pod(configuration: Any, access: Access, sleep: Callable[[float], None]) -> Connection:
-    from kubernetes.config.config_exception import ConfigException
-    from kubernetes.config.incluster_config import load_incluster_config
-
-    try:
-        load_incluster_config(client_configuration=configuration)
-    except ConfigException:
-        raise Unanswerable(
-            "no-kubeconfig",
-            "there is no kubeconfig, and no snapshot was named",
-            hint="--kubeconfig FILE, or KUBECONFIG, or --snapshot PATH",
-        ) from None
-    account = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-    namespace = account.read_text("utf-8").strip() if account.is_file() else "default"
-    return Connection(
-        configuration, name="in-cluster", namespace=namespace, access=access, sleep=sleep
-    )
 
 
 _VALIDITY = re.compile(

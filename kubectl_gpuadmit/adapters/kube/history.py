@@ -8,7 +8,7 @@ from kubectl_gpuadmit.adapters.kube import listing
 from kubectl_gpuadmit.adapters.kube.connection import Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Resource
-from kubectl_gpuadmit.happened import History
+from kubectl_gpuadmit.happened.history import History
 from kubectl_gpuadmit.verdict import Unknown
 
 _BETWEEN = {

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from kubectl_gpuadmit.adapters.kube import listing, node_maps
+from kubectl_gpuadmit.adapters.kube import listing, node_maps, parameters
 from kubectl_gpuadmit.adapters.kube.connection import Connection
 from kubectl_gpuadmit.adapters.kube.faults import HttpStatus
 from kubectl_gpuadmit.adapters.kube.resources import BUILT_IN, Catalogue, Resource
@@ -24,8 +24,10 @@ from kubectl_gpuadmit.devices.isolation import ENABLED
 from kubectl_gpuadmit.errors import BadManifest, Unanswerable
 from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.objects import KubeObject
+from kubectl_gpuadmit.kube.policy_parameters import KIND as PARAMETERS
 from kubectl_gpuadmit.narrowed import Absence
-from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, KUBELETS, Need, parameters
+from kubectl_gpuadmit.needs import ADMISSION_CONFIGURATION, KUBELETS, Need
+from kubectl_gpuadmit.needs import parameters as parameter_needs
 from kubectl_gpuadmit.verdict import Ref
 
 _PLACEMENT = {
@@ -85,9 +87,11 @@ def read_cluster(
     own: Sequence[Ref] = (),
     stored: Sequence[KubeObject] = (),
     catalogue: Catalogue | None = None,
+    everywhere: bool = False,
 ) -> Facts:
     """Lists every need, a few at a time. ``homes`` are the question's namespaces; ``own`` names its
-    workloads, whose stored objects are read too unless ``stored`` has them. Raises Unanswerable."""
+    workloads, whose stored objects are read too unless ``stored`` has them. ``everywhere``: the
+    question is about all namespaces. Raises Unanswerable."""
     namespaces = tuple(sorted(set(homes)))
     ask_kubelets = any(need.kind == KUBELETS for need in needs)
     needs = [need for need in needs if need.kind != KUBELETS]
@@ -104,13 +108,20 @@ def read_cluster(
 
         first = listing.in_parallel(read, needs)
         listed = [one for part in first for one in part.objects]
-        for part in (*first, *listing.in_parallel(read, parameters(listed, namespaces))):
+        given = parameters.read(
+            connection,
+            catalogue or Catalogue(connection),
+            parameter_needs(listed, None if everywhere else namespaces),
+        )
+        for part in first:
             objects += part.objects
             if part.refused is None:
                 known.add(part.need.kind)
             else:
                 partial.add(part.need.kind)
                 refused += [] if part.need.optional else [part]
+        objects += given.objects
+        partial |= {one.kind for one in given.objects} - known - {PARAMETERS}
         if ask_kubelets:
             from kubectl_gpuadmit.adapters.kube import kubelets
 
@@ -126,7 +137,7 @@ def read_cluster(
         gc.freeze()
         if enabled:
             gc.enable()
-    return Facts(cluster, tuple(_absences(refused)))
+    return Facts(cluster, (*_absences(refused), *given.absences))
 
 
 def isolated_namespaces(connection: Connection) -> frozenset[str]:

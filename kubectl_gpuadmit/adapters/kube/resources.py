@@ -179,6 +179,18 @@ class Catalogue:
                 return msgspec.structs.replace(one, versions=(version,))
         return None
 
+    def served(self, api_version: str, kind: str) -> Resource | None:
+        """The same, but only where this very version is served; of the core group only kinds of the
+        table are found."""
+        group, _, version = api_version.rpartition("/")
+        known = BUILT_IN.get(kind)
+        if known is not None and known.group == group and version == known.versions[0]:
+            return known
+        for one in self.discovered():
+            if (one.group, one.kind) == (group, kind) and version in one.versions:
+                return msgspec.structs.replace(one, versions=(version,))
+        return None
+
     def discovered(self) -> tuple[Resource, ...]:
         """Every resource outside the core group, as the API server lists them."""
         if self._discovered is None:

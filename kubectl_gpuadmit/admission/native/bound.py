@@ -1,7 +1,7 @@
-"""Which policies of the cluster are asked about a request, by which binding, with which parameters.
+"""Which policies of the cluster are asked about a request, and by which binding.
 
 Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/policy/matching/matching.go,
-policy/generic/policy_dispatcher.go (CollectParams); k8s.io/api v0.37.2 admissionregistration/v1
+policy/generic/policy_dispatcher.go, policy_source.go; k8s.io/api v0.37.2 admissionregistration/v1
 (defaults: failurePolicy Fail, matchPolicy Equivalent).
 """
 
@@ -13,13 +13,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from kubectl_gpuadmit.admission.native.request import NAME_LABEL, Partial, Request
-from kubectl_gpuadmit.cel.values import Fail, Unknown, Unsure
+from kubectl_gpuadmit.admission.native import parameters
+from kubectl_gpuadmit.admission.native.request import NAME_LABEL, Request
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.kube.objects import ConfigMap, Generic, KubeObject, LabelSelector
+from kubectl_gpuadmit.kube.objects import Generic, LabelSelector
 from kubectl_gpuadmit.kube.selectors import label_selector
 
 Json = dict[str, Any]
+
+LEFT_OUT = "its expressions were left out when the snapshot was redacted"
 
 
 class Bound(Struct, frozen=True):
@@ -33,6 +35,14 @@ class Bound(Struct, frozen=True):
     """The binding's spec."""
     sure: bool
     """False where the namespace's labels are not known and a selector reads them."""
+    broken: str = ""
+    """Why the API server cannot use the policy at all; it is bound then, to whatever it may be."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether its expressions were left out: the API server takes no policy without any."""
+        parts = ("validations", "auditAnnotations", "mutations")
+        return not any(self.spec.get(part) for part in parts)
 
     @property
     def fails(self) -> bool:
@@ -57,11 +67,14 @@ def bound(kind: str, request: Request, cluster: Cluster) -> Iterator[Bound]:
         if not isinstance(spec, dict):
             continue
         matches, sure = matched(spec.get("matchConstraints"), request, cluster)
-        if not matches:
+        mine = [(name, rules) for name, rules in bindings if rules.get("policyName") == policy.name]
+        if not matches or not mine:
             continue
-        for name, rules in bindings:
-            if rules.get("policyName") != policy.name:
-                continue
+        broken = parameters.not_served(spec.get("paramKind"), cluster)
+        if broken:
+            yield Bound(policy.name, "", spec, {}, sure, f"failed to configure policy: {broken}")
+            continue
+        for name, rules in mine:
             selected, certain = matched(rules.get("matchResources"), request, cluster)
             if selected:
                 yield Bound(policy.name, name, spec, rules, sure and certain)
@@ -136,59 +149,3 @@ def _is_resource(written: str, resource: str) -> bool:
 
 def _lists(values: Any, wanted: str) -> bool:
     return any(one in ("*", wanted) for one in values or ())
-
-
-# -- parameters ------------------------------------------------------------------------------------
-
-
-def params(one: Bound, request: Request, cluster: Cluster) -> list[Any]:
-    """The values of ``params`` with which the policy is evaluated; [None] where it takes none.
-
-    Raises Fail with the configuration error, Unsure where the parameters are not known.
-    """
-    kind, ref = one.spec.get("paramKind"), one.rules.get("paramRef")
-    if not isinstance(kind, dict) or not isinstance(ref, dict):
-        return [None]
-    name = str(kind.get("kind", ""))
-    if not cluster.knows(name):
-        raise Unsure(f"{name} objects, the parameters of the policy: not in the snapshot")
-    found = _chosen(name, ref, request, cluster)
-    if not found and ref.get("parameterNotFoundAction") == "Deny":
-        raise Fail("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return found
-
-
-def _chosen(kind: str, ref: Json, request: Request, cluster: Cluster) -> list[Any]:
-    everyone = list(cluster.every(kind))
-    scoped = any(one.namespace for one in everyone) or kind == "ConfigMap"
-    home = str(ref.get("namespace") or request.namespace) if scoped else ""
-    if not scoped and ref.get("namespace") and everyone:
-        raise Fail("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
-    if ref.get("name"):
-        named = cluster.get(kind, home, str(ref["name"]))
-        return [_param(named)] if named is not None else []
-    selector = msgspec.convert(ref.get("selector") or {}, LabelSelector)
-    chosen = label_selector(selector)
-    return [
-        _param(one)
-        for one in sorted(everyone, key=lambda o: o.name)
-        if one.namespace == home and chosen.matches(one.labels)
-    ]
-
-
-def _param(obj: KubeObject) -> Any:
-    head: Json = {"name": obj.name}
-    if obj.namespace:
-        head["namespace"] = obj.namespace
-    if obj.labels:
-        head["labels"] = dict(obj.labels)
-    what = f"{obj.kind} {obj.name}"
-    metadata = Partial.of(f"{what} metadata", head)
-    if isinstance(obj, ConfigMap):
-        data: Any = Unknown(f"the data of {what}: not kept in a snapshot")
-        if obj.data is not None:
-            data = dict(obj.data)
-        known = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-        return Partial.of(what, known)
-    document = obj.document if isinstance(obj, Generic) else {}
-    return Partial.of(what, {**document, "metadata": metadata})

@@ -1,7 +1,7 @@
 """The CEL environment of admission policies: variables, their types, composed variables.
 
 Source: k8s.io/apiserver v0.37.2 pkg/admission/plugin/cel/compile.go, composition.go,
-activation.go; pkg/cel/library/authz.go, jsonpatch.go; pkg/cel/mutation.
+activation.go; pkg/apis/cel/config.go; pkg/cel/library/authz.go, jsonpatch.go; pkg/cel/mutation.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.cel.environment import CompileError, Environment, Program
+from kubectl_gpuadmit.cel.environment import MOST_VISITS, CompileError, Environment, Program
 from kubectl_gpuadmit.cel.functions import Overload, declare
+from kubectl_gpuadmit.cel.meter import CANCELLED
 from kubectl_gpuadmit.cel.types import (
     BOOL,
     DYN,
@@ -29,6 +30,38 @@ from kubectl_gpuadmit.cel.types import (
 from kubectl_gpuadmit.cel.values import Fail, Unsure
 
 Json = dict[str, Any]
+
+PER_CALL = 1_000_000
+"""Cost units of one expression (pkg/apis/cel/config.go)."""
+PER_POLICY = 10_000_000
+"""Of all validations and messages of a policy for one binding and parameter; of all audit
+annotations; of one mutation."""
+PER_CONDITIONS = 2_500_000
+"""Of all match conditions."""
+OUT_OF_BUDGET = (
+    "validation failed due to running out of cost budget, no further validation rules will be run"
+)
+
+
+class OutOfBudget(Exception):
+    """The expressions before have used up what all of them together may cost."""
+
+    def __init__(self) -> None:
+        super().__init__(OUT_OF_BUDGET)
+
+
+class Budget:
+    """What several expressions may still cost."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, cost: int) -> None:
+        """Raises OutOfBudget."""
+        if cost > self.left:
+            raise OutOfBudget
+        self.left -= cost
+
 
 _AUTHORIZER = "kubernetes.authorization.Authorizer"
 _VARIABLES = "kubernetes.variables"
@@ -183,6 +216,11 @@ class Expressions:
             self._types[name] = _declared(made.type) if isinstance(made, Program) else DYN
             self._variables[name] = made
 
+    @property
+    def composed(self) -> int:
+        """How many variables the policy composes."""
+        return len(self._variables)
+
     def _compile(
         self, text: str, wanted: Wanted, *, authorizer: bool, patches: bool
     ) -> Program | str:
@@ -213,11 +251,13 @@ class Expressions:
         text: str,
         wanted: Wanted,
         activation: Json,
+        budget: Budget,
         *,
         authorizer: bool = True,
         patches: bool = False,
     ) -> Any:
-        """The value. Raises Fail with the API server's words, Unsure where it cannot be told."""
+        """The value. Raises Fail with the API server's words, Unsure where it cannot be told,
+        OutOfBudget."""
         key = (text, wanted, authorizer, patches)
         if key not in self._known:
             self._known[key] = self._compile(text, wanted, authorizer=authorizer, patches=patches)
@@ -226,7 +266,13 @@ class Expressions:
             prefix = "" if patches else "compilation error: "
             raise Fail(prefix + program)
         try:
-            return program.evaluate(activation)
+            cost: int | None = program.cost(activation, PER_CALL)
+        except Unsure:
+            cost = None  # what it would cost hangs on the same unknown
+        budget.take(activation["variables"].spent())
+        budget.take(cost or 0)
+        try:
+            return _value(program, activation, cost)
         except Fail as fault:
             raise Fail(f"expression '{text}' resulted in error: {fault}") from None
 
@@ -237,21 +283,47 @@ class Expressions:
         return found
 
 
+def _value(program: Program, activation: Json, cost: int | None) -> Any:
+    """Raises Fail, also where the cost is above the limit, or Unsure."""
+    if cost is None:
+        return program.evaluate(activation, visits=MOST_VISITS)
+    if cost > PER_CALL:
+        raise Fail(CANCELLED)
+    return program.evaluate(activation)
+
+
 class _Lazy(dict[str, Any]):
+    """The composed variables: each is computed, and paid for, when it is first read."""
+
     def __init__(self, programs: dict[str, Program | str], activation: Json) -> None:
         super().__init__()
         self._programs, self._activation = programs, activation
+        self._failed: dict[str, str] = {}
+        self._spent = 0
+
+    def spent(self) -> int:
+        """What variables have cost since this was asked last."""
+        spent, self._spent = self._spent, 0
+        return spent
 
     def __missing__(self, name: str) -> Any:
+        if name in self._failed:
+            raise Fail(self._failed[name])
         program = self._programs.get(name)
         if program is None:
             raise Fail(f"no such key: {name}")
         if isinstance(program, str):
             raise Fail(f'composited variable "{name}" fails to compile: {program}')
         try:
-            value = program.evaluate(self._activation)
+            cost: int | None = program.cost(self._activation, PER_CALL)
+        except Unsure:
+            cost = None
+        self._spent += cost or 0
+        try:
+            value = _value(program, self._activation, cost)
         except Fail as fault:
-            raise Fail(f'composited variable "{name}" fails to evaluate: {fault}') from None
+            self._failed[name] = f'composited variable "{name}" fails to evaluate: {fault}'
+            raise Fail(self._failed[name]) from None
         self[name] = value
         return value
 

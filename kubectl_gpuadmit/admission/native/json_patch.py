@@ -22,13 +22,22 @@ class TestFailed(Exception):
 
 def patched(document: Json, operations: list[Json]) -> Json:
     """The document with the patch applied. Raises Fail, TestFailed."""
-    after = copy.deepcopy(document)
+    after: Json = _apart(document)
     try:
         for one in operations:
             _apply(after, one)
     except Fail as fault:
         raise Fail(f"JSON Patch: {fault}") from None
     return after
+
+
+def _apart(value: Any) -> Any:
+    """A copy of which no two parts are one."""
+    if value.__class__ is dict:
+        return {key: _apart(one) for key, one in value.items()}
+    if value.__class__ is list:
+        return [_apart(one) for one in value]
+    return copy.deepcopy(value)
 
 
 def _apply(document: Json, one: Json) -> None:
@@ -47,7 +56,7 @@ def _apply(document: Json, one: Json) -> None:
     elif kind == "replace":
         if holder is None:
             raise Fail(f"replace operation does not apply: doc is missing path: {path}{_MISSING}")
-        if not _has(holder, key):
+        if isinstance(holder, list) and not _has(holder, key):
             raise Fail(f"replace operation does not apply: doc is missing key: {path}{_MISSING}")
         _set(holder, key, copy.deepcopy(one.get("value")))
     elif kind == "test":
@@ -55,7 +64,9 @@ def _apply(document: Json, one: Json) -> None:
             raise Fail(f"test operation does not apply: is missing path: {path}{_MISSING}")
         if isinstance(holder, list):
             _index(holder, key, f"error in test for path: '{path}': ")
-        if not _has(holder, key) or _get(holder, key) != one.get("value"):
+        if _has(holder, key) != ("value" in one):
+            raise TestFailed
+        if _has(holder, key) and _get(holder, key) != one["value"]:
             raise TestFailed
     elif kind in ("move", "copy"):
         _transfer(document, kind, str(one["from"]), path)
@@ -67,9 +78,10 @@ def _transfer(document: Json, kind: str, origin: str, path: str) -> None:
     source, name = _find(document, origin)
     if source is None:
         raise Fail(f"{kind} operation does not apply: doc is missing from path: {origin}{_MISSING}")
-    if not _has(source, name):
-        raise Unsure(f"how {kind} of a value that is not there ends")
-    value = copy.deepcopy(_get(source, name))
+    if isinstance(source, list):
+        which = f"path: '{name}'" if kind == "move" else f"from: '{origin}'"
+        _index(source, name, f"error in {kind} for {which}: ")
+    value = copy.deepcopy(_get(source, name)) if _has(source, name) else None
     if kind == "move":
         _remove(source, name, f"error in move for path: '{name}': ")
     holder, key = _find(document, path)

@@ -15,12 +15,20 @@ from typing import Any
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit.admission.native import bound as bindings
-from kubectl_gpuadmit.admission.native import json_patch, merge, pod_defaults
+from kubectl_gpuadmit.admission.native import json_patch, merge, parameters, pod_defaults, workloads
 from kubectl_gpuadmit.admission.native.bound import Bound
-from kubectl_gpuadmit.admission.native.expressions import A_PATCH, AN_OBJECT, of_policy
+from kubectl_gpuadmit.admission.native.expressions import (
+    A_PATCH,
+    AN_OBJECT,
+    PER_POLICY,
+    Budget,
+    OutOfBudget,
+    of_policy,
+)
 from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
-from kubectl_gpuadmit.admission.native.typed import table, typed
+from kubectl_gpuadmit.admission.native.typed import table, typed, unreadable
 from kubectl_gpuadmit.admission.native.validating import applies, variables
+from kubectl_gpuadmit.admission.native.who import Makers, variable
 from kubectl_gpuadmit.cel.values import Fail, Unsure
 from kubectl_gpuadmit.cluster import Cluster
 
@@ -43,14 +51,19 @@ class Trouble(Struct, frozen=True):
     bound: Bound
     message: str
     unknown: bool
+    bare: bool = False
+    """An internal error: told as it is, and the end of the request whatever failurePolicy says."""
 
     @property
     def text(self) -> str:
         """The refusal as the API server words it: without the object in front."""
-        return (
-            f"policy '{self.bound.policy}' with binding '{self.bound.binding}' denied request:"
-            f" {self.message}"
-        )
+        if self.bare:
+            return self.message
+        one = self.bound
+        named = f"policy '{one.policy}' with binding '{one.binding}'"
+        if not one.binding:
+            named = f'policy "{one.policy}"'
+        return f"{named} denied request: {self.message}"
 
 
 class Mutated(Struct):
@@ -75,13 +88,42 @@ class _Call(Struct):
 def mutated(request: Request, cluster: Cluster, *, version: int) -> Mutated:
     """Asks all policies about the request; those that want it once more where one had an effect."""
     run = _Run(request, cluster, version)
+    try:
+        _invoked(run)
+    except _Ended as problem:
+        unknown = [one for one in run.result.troubles if one.unknown]
+        run.result.troubles = [*unknown, problem.trouble]
+    return run.result
+
+
+class _Ended(Exception):
+    """The API server gives up on the request: what others said is not heard."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.message)
+        self.trouble = trouble
+
+
+def _invoked(run: _Run) -> None:
     invoked = {call.key for call in run.calls() if run.invoke(call)}
     refused = any(not one.unknown for one in run.result.troubles)
     if run.patched and not refused:
         for call in run.calls():
             again = call.bound.spec.get("reinvocationPolicy") == "IfNeeded"
             run.invoke(call, conditions_only=not (again and call.key in invoked))
-    return run.result
+
+
+def mutated_by(request: Request, makers: Makers, cluster: Cluster, *, version: int) -> Mutated:
+    """The same for an object that one of ``makers`` creates: where not all of them would have the
+    same made of it, what depends on that is unknown."""
+    blind = mutated(structs.replace(request, user=makers.otherwise), cluster, version=version)
+    if not makers.candidates or not any(one.unknown for one in blind.troubles):
+        return blind
+    each = [
+        mutated(structs.replace(request, user=variable(one)), cluster, version=version)
+        for one in makers.candidates
+    ]
+    return each[0] if all(one == each[0] for one in each[1:]) else blind
 
 
 class _Run:
@@ -98,8 +140,16 @@ class _Run:
             if not one.sure:
                 self._trouble(one, f"the labels of namespace {self._request.namespace}", True)
                 continue
+            if one.empty:
+                self._trouble(one, bindings.LEFT_OUT, True)
+                continue
+            if one.broken:
+                if one.fails:
+                    self._trouble(one, one.broken, False)
+                continue
             try:
-                chosen = bindings.params(one, self._request, self._cluster)
+                ref = one.rules.get("paramRef")
+                chosen = parameters.params(one.spec, ref, self._request, self._cluster, bare=True)
             except Unsure as problem:
                 self._trouble(one, str(problem), True)
                 continue
@@ -141,7 +191,7 @@ class _Run:
                 self.patched = True
             except Unsure as problem:
                 self._trouble(one, str(problem), True)
-            except Fail as problem:
+            except (Fail, OutOfBudget) as problem:
                 if one.fails:
                     self._trouble(one, str(problem), False)
         if self.result.object != before:
@@ -149,8 +199,7 @@ class _Run:
         return True
 
     def _labels(self) -> dict[str, str]:
-        labels = (self.result.object.get("metadata") or {}).get("labels")
-        return labels if isinstance(labels, dict) else {}
+        return workloads.labels(self.result.object)
 
     def _applied(self, mutation: Json, call: _Call) -> Json:
         one, document = call.bound, self.result.object
@@ -162,27 +211,41 @@ class _Run:
         now = structs.replace(self._request, object=document)
         known = of_policy(one.spec, self._version)
         activation = known.activation(variables(one, call.param, now, namespace))
+        budget = Budget(PER_POLICY)
         name = type_name(self._request)
         if mutation.get("patchType") == "JSONPatch":
             text = str((mutation.get("jsonPatch") or {}).get("expression", ""))
-            value = known.evaluate(text, A_PATCH, activation, patches=True)
+            value = known.evaluate(text, A_PATCH, activation, budget, patches=True)
             try:
                 after = json_patch.patched(document, merge.operations(value))
             except json_patch.TestFailed:
                 return document
             if name in table().types:
+                self._check(after, name, one)
                 after = typed(after, name) | {
                     key: document[key] for key in ("apiVersion", "kind") if key in document
                 }
         else:
             text = str((mutation.get("applyConfiguration") or {}).get("expression", ""))
-            value = known.evaluate(text, AN_OBJECT, activation, patches=True)
+            value = known.evaluate(text, AN_OBJECT, activation, budget, patches=True)
             merge.check_names(value)
             after = merge.applied(document, merge.plain(value), name)
+        after = copy.deepcopy(after)
         if name == "v1.Pod":
-            after = copy.deepcopy(after)
             pod_defaults.fill(after)
+        else:
+            workloads.fill(after, name, version=self._version)
         return after
+
+    def _check(self, after: Json, name: str, one: Bound) -> None:
+        """What a patch made is decoded strictly. Raises _Ended, Unsure."""
+        unknown, wrong = unreadable(after, name)
+        if wrong:
+            raise Unsure(f"how the API server reads {wrong[0]} after the patch")
+        if unknown:
+            fields = ", ".join(f'unknown field "{path}"' for path in unknown)
+            message = f"Internal error occurred: strict decoding error: {fields}"
+            raise _Ended(Trouble(one, message, unknown=False, bare=True))
 
 
 def type_name(request: Request) -> str:

@@ -19,11 +19,21 @@ TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 def fill(pod: Json) -> None:
     """Fills in the defaults of a typed pod, in place."""
-    _pod_spec(pod["spec"])
+    spec = pod["spec"]
+    _pod_spec(spec)
+    if spec.get("enableServiceLinks") is None:
+        spec["enableServiceLinks"] = True
+    for container in containers(spec):
+        for port in container.get("ports") or ():
+            if spec.get("hostNetwork") and not port.get("hostPort") and port.get("containerPort"):
+                port["hostPort"] = port["containerPort"]
+        wanted = container.get("resources") or {}
+        if wanted.get("limits"):
+            wanted["requests"] = {**wanted["limits"], **(wanted.get("requests") or {})}
 
 
 def fill_template(template: Json) -> None:
-    """The same for the pod template of a workload."""
+    """The defaults that a pod template has already in its workload; the rest its pods get."""
     _pod_spec(template.setdefault("spec", {}))
 
 
@@ -33,15 +43,12 @@ def _pod_spec(spec: Json) -> None:
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")
-    if spec.get("enableServiceLinks") is None:
-        spec["enableServiceLinks"] = True
     if spec.get("serviceAccountName"):
         spec["serviceAccount"] = spec["serviceAccountName"]
     elif spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"]
-    host = bool(spec.get("hostNetwork"))
     for container in containers(spec):
-        _container(container, host_network=host)
+        _container(container)
     for volume in spec.get("volumes") or ():
         _volume(volume)
 
@@ -54,15 +61,13 @@ def containers(spec: Json) -> Iterator[Json]:
                 yield one
 
 
-def _container(container: Json, *, host_network: bool) -> None:
+def _container(container: Json) -> None:
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = _pull_policy(str(container.get("image") or ""))
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
-        if host_network and not port.get("hostPort") and port.get("containerPort"):
-            port["hostPort"] = port["containerPort"]
     for env in container.get("env") or ():
         field = (env.get("valueFrom") or {}).get("fieldRef")
         if field is not None and not field.get("apiVersion"):
@@ -73,9 +78,6 @@ def _container(container: Json, *, host_network: bool) -> None:
     for hook in (container.get("lifecycle") or {}).values():
         if isinstance(hook, dict) and isinstance(get := hook.get("httpGet"), dict):
             _http_get(get)
-    wanted = container.get("resources") or {}
-    if wanted.get("limits"):
-        wanted["requests"] = {**wanted["limits"], **(wanted.get("requests") or {})}
 
 
 def _pull_policy(image: str) -> str:

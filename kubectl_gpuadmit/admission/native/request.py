@@ -7,6 +7,7 @@ CreateNamespaceObject).
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -29,23 +30,53 @@ class Partial(dict[str, Any]):
     """Fields of which only some are known: reading another one is unknown, not absent."""
 
     what: str = ""
+    absent: frozenset[str] = frozenset()
+    """Fields that are known to be absent."""
 
     @classmethod
-    def of(cls, what: str, known: Json) -> Partial:
+    def of(cls, what: str, known: Json, absent: Iterable[str] = ()) -> Partial:
         made = cls(known)
-        made.what = what
+        made.what, made.absent = what, frozenset(absent)
         return made
 
     def __missing__(self, key: str) -> Any:
+        if key in self.absent:
+            raise KeyError(key)
         raise Unsure(f"{self.what}.{key}")
 
     def __contains__(self, key: object) -> bool:
-        if not super().__contains__(key):
-            raise Unsure(f"{self.what}.{key}")
-        return True
+        if super().__contains__(key):
+            return True
+        if key in self.absent:
+            return False
+        raise Unsure(f"{self.what}.{key}")
+
+    def get(self, key: str, default: Any = None) -> Any:
+        found = key in self
+        return self[key] if found else default
 
     def __len__(self) -> int:
         raise Unsure(self.what)
+
+    def __iter__(self) -> Iterator[str]:
+        raise Unsure(self.what)
+
+    def items(self) -> Any:
+        raise Unsure(self.what)
+
+    def __copy__(self) -> Partial:
+        return Partial.of(self.what, {**self}, self.absent)
+
+    def __deepcopy__(self, memo: Any) -> Partial:
+        known = {key: copy.deepcopy(self[key], memo) for key in self.keys()}
+        return Partial.of(self.what, known, self.absent)
+
+
+def whole(value: Any) -> Any:
+    """The known fields alone, as plain data."""
+    if isinstance(value, dict):
+        return {key: whole(value[key]) for key in dict.keys(value)}
+    return [whole(one) for one in value] if isinstance(value, list) else value
 
 
 class Request(Struct, frozen=True):
@@ -60,6 +91,8 @@ class Request(Struct, frozen=True):
     """'' while a name is still to be generated."""
     labels: dict[str, str]
     object: Json
+    user: Any = USER
+    """The variable ``request.userInfo``."""
 
     @property
     def qualified(self) -> str:
@@ -78,7 +111,7 @@ class Request(Struct, frozen=True):
             "requestResource": resource,
             "name": self.name,
             "operation": "CREATE",
-            "userInfo": USER,
+            "userInfo": self.user,
             "object": None,
             "oldObject": None,
             "dryRun": False,
@@ -103,7 +136,10 @@ def namespace_variable(name: str, cluster: Cluster) -> Any:
         "labels": {**found.labels, NAME_LABEL: name},
         "annotations": Partial.of(f"{what} annotation", dict(found.annotations)),
     }
-    return Partial.of(what, {"metadata": Partial.of(f"{what} metadata", known)})
+    parts: Json = {"metadata": Partial.of(f"{what} metadata", known, ("generateName", "namespace"))}
+    if found.status.phase:
+        parts["status"] = Partial.of(f"{what} status", {"phase": found.status.phase})
+    return Partial.of(what, parts)
 
 
 def new_pod(template: Json, given: Pod, pod: Pod, cluster: Cluster, *, token: bool = True) -> Json:
@@ -152,7 +188,7 @@ def _mounts_token(spec: Json, namespace: str, cluster: Cluster) -> bool:
     return wanted is not False
 
 
-def of_pod(raw: Json, pod: Pod) -> Request:
+def of_pod(raw: Json, pod: Pod, user: Any = USER) -> Request:
     """The creation of this pod."""
     metadata = raw["metadata"]
     return Request(
@@ -164,6 +200,7 @@ def of_pod(raw: Json, pod: Pod) -> Request:
         name=metadata.get("name", ""),
         labels=dict(metadata.get("labels") or {}),
         object=raw,
+        user=user,
     )
 
 

@@ -1,22 +1,28 @@
 """Turns what policies say into findings, changes and unknowns; asks for pods and workload objects.
 
-A refusal carries the API server's own words as its last piece of evidence. What is only audited or
-warned of is a finding of that level.
+The API server asks about the object that the user applies first; the controllers then make pods
+from what the mutating policies have left of it, and these are asked about once more. A refusal
+carries the API server's own words as its last piece of evidence. What is only audited or warned of
+is a finding of that level.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit.admission.native import bound, mutating, request, validating, workloads
+from kubectl_gpuadmit.admission.native import mutating, request, validating, workloads
 from kubectl_gpuadmit.admission.native.bound import Bound
+from kubectl_gpuadmit.admission.native.mutating import Mutated
 from kubectl_gpuadmit.admission.native.request import Request
 from kubectl_gpuadmit.admission.native.validating import Said
+from kubectl_gpuadmit.admission.native.who import Makers
 from kubectl_gpuadmit.admission.refusal import forbidden, refusal, stored_name
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Mutation, Unknown
@@ -31,6 +37,7 @@ REASONS = {
 }
 
 _HINT = "kubectl apply --dry-run=server -f …"
+_WHO = "--as USER --as-group GROUP says who"
 _TOKEN = "kube-api-access-xxxxx"
 
 
@@ -42,10 +49,43 @@ class Policies(Struct):
     unknowns: list[Unknown]
 
 
-def pod_mutations(group: PodGroup, pod: Pod, cluster: Cluster, *, kubernetes: str) -> Policies:
+def pod_mutations(
+    group: PodGroup, pod: Pod, makers: Makers, cluster: Cluster, *, kubernetes: str
+) -> Policies:
     """What MutatingAdmissionPolicies change. ``pod`` is the group's after the built-in plugins."""
     raw = request.new_pod(group.template, group.pod, pod, cluster)
-    result = mutating.mutated(request.of_pod(raw, pod), cluster, version=version(kubernetes)[1])
+    asked = request.of_pod(raw, pod)
+    result = mutating.mutated_by(asked, makers, cluster, version=version(kubernetes)[1])
+    told = _troubles(result)
+    told.mutations += _mutations(result, group.template, _bare, of="template")
+    return told
+
+
+def _mutations(
+    result: Mutated,
+    document: Any,
+    shown: Callable[[Json], Json],
+    *,
+    of: Literal["template", "object"],
+) -> list[Mutation]:
+    """The changes as operations on what the user wrote, one after another."""
+    from jsonpatch import apply_patch
+
+    found = []
+    for change in result.changes:
+        ops = _operations(document, shown(change.before), shown(change.after))
+        if ops:
+            summary = _summary(change.bound, mutating.KIND)
+            found.append(Mutation(ops=tuple(ops), summary=summary, of=of))
+            document = apply_patch(document, ops)
+    return found
+
+
+def _summary(one: Bound, kind: str) -> str:
+    return f"{kind} {one.policy} (binding {one.binding})" if one.binding else f"{kind} {one.policy}"
+
+
+def _troubles(result: Mutated) -> Policies:
     told = Policies([], [], [])
     for trouble in result.troubles:
         if trouble.unknown:
@@ -53,44 +93,49 @@ def pod_mutations(group: PodGroup, pod: Pod, cluster: Cluster, *, kubernetes: st
         else:
             one, said = trouble.bound, trouble.message
             told.findings.append(_failed(one, mutating.KIND, said, trouble.text))
-    template = group.template
-    for change in result.changes:
-        ops = _operations(template, _bare(change.before), _bare(change.after))
-        if ops:
-            one = change.bound
-            summary = f"{mutating.KIND} {one.policy} (binding {one.binding})"
-            told.mutations.append(Mutation(ops=tuple(ops), summary=summary))
     return told
 
 
 def pod_findings(
-    group: PodGroup, pod: Pod, cluster: Cluster, *, kubernetes: str
+    group: PodGroup, pod: Pod, makers: Makers, cluster: Cluster, *, kubernetes: str
 ) -> tuple[list[Finding], list[Unknown]]:
     """What ValidatingAdmissionPolicies say of the pod as it would be stored."""
     raw = request.stored(request.new_pod(group.template, group.pod, pod, cluster))
-    return _said(request.of_pod(raw, pod), stored_name(pod), cluster, kubernetes)
+    return _said(request.of_pod(raw, pod), makers, stored_name(pod), cluster, kubernetes)
 
 
-def workload_findings(
-    workload: Workload, cluster: Cluster, *, kubernetes: str
-) -> tuple[list[Finding], list[Unknown]]:
-    """What policies say of the workload's own object. A pod is asked about as a pod alone."""
+def workload_policies(
+    workload: Workload, requester: Requester | None, cluster: Cluster, *, kubernetes: str
+) -> Policies:
+    """What policies of both kinds make and say of the workload's own object.
+
+    The operations of its mutations are against the manifest. A pod is asked about as a pod alone.
+    """
     if workload.ref.kind == "Pod":
-        return [], []
-    asked = workloads.request(workload)
-    found, unsure = _said(asked, workload.ref.name, cluster, kubernetes)
-    for one in bound.bound(mutating.KIND, asked, cluster):
-        what = f"what it makes of the {workload.ref.kind} itself: only changes of pods are followed"
-        unsure.append(_unknown(one, mutating.KIND, what, "warn"))
-    return found, unsure
+        return Policies([], [], [])
+    makers = Makers.of_object(requester)
+    asked = workloads.request(workload, version=version(kubernetes)[1])
+    result = mutating.mutated_by(asked, makers, cluster, version=version(kubernetes)[1])
+    told = _troubles(result)
+    told.mutations += _mutations(result, workload.manifest, request.whole, of="object")
+    if told.findings:
+        return told
+    raw = workloads.stored(result.object, mutating.type_name(asked))
+    after = structs.replace(
+        asked, object=raw, labels=workloads.labels(raw), name=str(raw["metadata"].get("name", ""))
+    )
+    found, unsure = _said(after, makers, workload.ref.name, cluster, kubernetes)
+    told.findings += found
+    told.unknowns += unsure
+    return told
 
 
 def _said(
-    asked: Request, name: str, cluster: Cluster, kubernetes: str
+    asked: Request, makers: Makers, name: str, cluster: Cluster, kubernetes: str
 ) -> tuple[list[Finding], list[Unknown]]:
     found: list[Finding] = []
     unsure: list[Unknown] = []
-    for said in validating.asked(asked, cluster, version=version(kubernetes)[1]):
+    for said in validating.asked_by(asked, makers, cluster, version=version(kubernetes)[1]):
         level = _level(said.actions)
         if said.outcome == "unknown":
             unsure.append(_unknown(said.bound, validating.KIND, said.message, level))
@@ -107,7 +152,7 @@ def _level(actions: tuple[str, ...]) -> Level:
 
 def _finding(said: Said, asked: Request, name: str, level: Level) -> Finding:
     one = said.bound
-    by = f"{validating.KIND} {one.policy} (binding {one.binding})"
+    by = _summary(one, validating.KIND)
     verb = {"deny": "refuses", "warn": "warns", "audit": "records"}[level]
     text = forbidden(name, said.text, asked.qualified)
     if level == "warn":
@@ -138,7 +183,7 @@ def _finding(said: Said, asked: Request, name: str, level: Level) -> Finding:
 def _failed(one: Bound, kind: str, message: str, text: str) -> Finding:
     return refusal(
         "admission-policy/failed",
-        f"{kind} {one.policy} (binding {one.binding}) fails, and failurePolicy is Fail: {message}",
+        f"{_summary(one, kind)} fails, and failurePolicy is Fail: {message}",
         text,
         evidence=(Evidence(f"{kind} {one.policy}", "spec.failurePolicy", "Fail", None),),
     )
@@ -147,9 +192,9 @@ def _failed(one: Bound, kind: str, message: str, text: str) -> Finding:
 def _unknown(one: Bound, kind: str, what: str, level: Level) -> Unknown:
     return Unknown(
         rule="admission/policy",
-        missing=f"what {kind} {one.policy} (binding {one.binding}) would say: {what}",
+        missing=f"what {_summary(one, kind)} would say: {what}",
         level="warn" if level == "deny" else level,
-        hint=_HINT,
+        hint=_WHO if "who creates the object" in what else _HINT,
     )
 
 

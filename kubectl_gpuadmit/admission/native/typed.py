@@ -37,6 +37,46 @@ def typed(data: Any, name: str) -> Any:
     return _struct(data if isinstance(data, dict) else {}, name)
 
 
+def unreadable(data: Any, name: str) -> tuple[list[str], list[str]]:
+    """Fields that the type does not have, and those whose value cannot be of their type."""
+    unknown: list[str] = []
+    wrong: list[str] = []
+    _check(data, name, "", unknown, wrong)
+    return unknown, wrong
+
+
+def _check(value: Any, kind: str, path: str, unknown: list[str], wrong: list[str]) -> None:
+    if value is None:
+        return
+    if kind.startswith("[]"):
+        for place, one in enumerate(value if isinstance(value, list) else ()):
+            _check(one, kind[2:].lstrip("*"), f"{path}[{place}]", unknown, wrong)
+    elif kind.startswith("{}"):
+        for key, one in value.items() if isinstance(value, dict) else ():
+            _check(one, kind[2:].lstrip("*"), f"{path}.{key}", unknown, wrong)
+    elif kind in table().types:
+        fields = table().types[kind]
+        for key, one in value.items() if isinstance(value, dict) else ():
+            here = f"{path}.{key}" if path else str(key)
+            if key in fields:
+                _check(one, fields[key].lstrip("?!*"), here, unknown, wrong)
+            else:
+                unknown.append(here)
+    if not _may_be(value, kind):
+        wrong.append(path)
+
+
+def _may_be(value: Any, kind: str) -> bool:
+    if value.__class__ not in (str, bool, int, float, dict, list):
+        return True
+    if kind.startswith("[]"):
+        return isinstance(value, list)
+    if kind.startswith("{}") or kind in table().types:
+        return isinstance(value, dict)
+    expected = {"string": str, "bool": bool, "int": int, "time": str, "bytes": str}.get(kind)
+    return expected is None or value.__class__ is expected
+
+
 _ABSENT = object()
 _ZERO = {"string": "", "bool": False, "int": 0}
 

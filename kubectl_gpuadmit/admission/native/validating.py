@@ -9,18 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from kubectl_gpuadmit.admission.native import bound as bindings
+from kubectl_gpuadmit.admission.native import parameters
 from kubectl_gpuadmit.admission.native.bound import Bound
 from kubectl_gpuadmit.admission.native.expressions import (
     A_BOOL,
     A_TEXT,
     AN_ANNOTATION,
+    PER_CALL,
+    PER_CONDITIONS,
+    PER_POLICY,
+    Budget,
     Expressions,
+    OutOfBudget,
     of_policy,
 )
 from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
+from kubectl_gpuadmit.admission.native.who import Makers, variable
 from kubectl_gpuadmit.cel.values import Fail, Unknown, Unsure, type_name
 from kubectl_gpuadmit.cluster import Cluster
 
@@ -58,8 +65,16 @@ def asked(request: Request, cluster: Cluster, *, version: int) -> Iterator[Said]
         if not one.sure:
             yield _unknown(one, f"the labels of namespace {request.namespace}")
             continue
+        if one.empty:
+            yield _unknown(one, bindings.LEFT_OUT)
+            continue
+        if one.broken:
+            if one.fails:
+                yield Said(one, "failed", one.broken, ("Deny",))
+            continue
         try:
-            chosen = bindings.params(one, request, cluster)
+            ref = one.rules.get("paramRef")
+            chosen = parameters.params(one.spec, ref, request, cluster, bare=False)
         except Unsure as problem:
             yield _unknown(one, str(problem))
             continue
@@ -70,6 +85,34 @@ def asked(request: Request, cluster: Cluster, *, version: int) -> Iterator[Said]
             continue
         for param in chosen:
             yield from _evaluated(one, param, request, cluster, version)
+
+
+def asked_by(request: Request, makers: Makers, cluster: Cluster, *, version: int) -> Iterator[Said]:
+    """The same for an object that one of ``makers`` creates: what all of them are told is known."""
+    blind = list(asked(structs.replace(request, user=makers.otherwise), cluster, version=version))
+    if not makers.candidates or all(one.outcome != "unknown" for one in blind):
+        yield from blind
+        return
+    each = [
+        list(asked(structs.replace(request, user=variable(one)), cluster, version=version))
+        for one in makers.candidates
+    ]
+    names = sorted({_of(one) for said in (blind, *each) for one in said})
+    for name in names:
+        answers = [[one for one in said if _of(one) == name] for said in each]
+        if all(_gist(one) == _gist(answers[0]) for one in answers[1:]):
+            yield from answers[0]
+        else:
+            yield from (one for one in blind if _of(one) == name)
+
+
+def _gist(answer: list[Said]) -> list[Said]:
+    """An answer without its words: a message may name who asks."""
+    return [structs.replace(one, message="") for one in answer]
+
+
+def _of(said: Said) -> tuple[str, str]:
+    return said.bound.policy, said.bound.binding
 
 
 def _unknown(one: Bound, what: str, index: int = -1) -> Said:
@@ -93,15 +136,24 @@ def applies(one: Bound, param: Any, request: Request, known: Expressions) -> boo
     given = variables(one, param, request, None)
     failed: list[str] = []
     unsure: Unsure | None = None
-    activation = known.activation(given)
-    for condition in one.spec.get("matchConditions") or ():
+    activation, budget = known.activation(given), Budget(PER_CONDITIONS)
+    conditions = [
+        str(condition.get("expression", "")) for condition in one.spec.get("matchConditions") or ()
+    ]
+    holds = True
+    for text in conditions:
         try:
-            if not known.evaluate(str(condition.get("expression", "")), A_BOOL, activation):
-                return False
+            holds = bool(known.evaluate(text, A_BOOL, activation, budget)) and holds
+        except OutOfBudget as problem:
+            if one.fails:
+                raise Fail(str(problem)) from None
+            return False
         except Fail as fault:
             failed.append(str(fault))
         except Unsure as fault:
             unsure = unsure or fault
+    if not holds:
+        return False
     if unsure is not None:
         raise unsure
     if failed and one.fails:
@@ -126,49 +178,94 @@ def _evaluated(
         return
     namespace = namespace_variable(request.namespace, cluster) if request.namespace else None
     given = variables(one, param, request, namespace)
-    activation, messages = known.activation(given), known.activation(given)
-    for index, validation in enumerate(one.spec.get("validations") or ()):
+    try:
+        yield from [
+            *_validated(one, known, given),
+            *_annotations(one, known, known.activation(given), Budget(PER_POLICY)),
+        ]
+    except OutOfBudget as problem:
+        # takes the place of all that was found
+        if one.fails:
+            yield Said(one, "failed", str(problem), actions, -1, "")
+
+
+def _validated(one: Bound, known: Expressions, given: Json) -> Iterator[Said]:
+    """Raises OutOfBudget where the validations cost too much together."""
+    validations = list(one.spec.get("validations") or ())
+    activation, budget = known.activation(given), Budget(PER_POLICY)
+    answers: list[bool | Fail | Unsure] = []
+    for validation in validations:
         text = str(validation.get("expression", ""))
         try:
-            if known.evaluate(text, A_BOOL, activation):
-                continue
-        except Fail as fault:
+            answers.append(bool(known.evaluate(text, A_BOOL, activation, budget)))
+        except (Fail, Unsure) as fault:
+            answers.append(fault)
+    messages, overspent = _messages(validations, answers, known, known.activation(given), budget)
+    actions = tuple(one.actions)
+    for index, (validation, answer) in enumerate(zip(validations, answers, strict=True)):
+        text = str(validation.get("expression", ""))
+        if isinstance(answer, Fail):
             if one.fails:
-                yield Said(one, "failed", str(fault), actions, index, "")
-            continue
-        except Unsure as fault:
-            yield _unknown(one, f"{fault}, which {' '.join(text.split())} reads", index)
-            continue
-        message = _message(validation, known, messages)
-        reason = str(validation.get("reason") or "Invalid")
-        yield Said(one, "denied", message, actions, index, reason)
-    yield from _annotations(one, known, known.activation(given))
+                yield Said(one, "failed", str(answer), actions, index, "")
+        elif isinstance(answer, Unsure):
+            yield _unknown(one, f"{answer}, which {' '.join(text.split())} reads", index)
+        elif overspent:
+            if one.fails:
+                yield Said(one, "failed", f"failed messageExpression: {overspent}", actions, index)
+        elif not answer:
+            reason = str(validation.get("reason") or "Invalid")
+            message = _message(validation, messages.get(index))
+            yield Said(one, "denied", message, actions, index, reason)
 
 
-def _message(validation: Json, known: Expressions, activation: Json) -> str:
-    """messageExpression, else message, else the expression itself."""
-    found = ""
-    text = validation.get("messageExpression")
-    if text:
+def _messages(
+    validations: list[Json],
+    answers: list[bool | Fail | Unsure],
+    known: Expressions,
+    activation: Json,
+    budget: Budget,
+) -> tuple[dict[int, Any], str]:
+    """The values of the message expressions, and what is said where they cost too much.
+
+    The API server computes all of them. Those of validations that hold matter only by what they
+    cost: they are left out where all together cannot use up what is left.
+    """
+    texts = [str(one.get("messageExpression") or "") for one in validations]
+    count = sum(1 for text in texts if text)
+    every = budget.left < PER_CALL * (count + known.composed)
+    found: dict[int, Any] = {}
+    for index, (text, answer) in enumerate(zip(texts, answers, strict=True)):
+        if not text or (answer is True and not every):
+            continue
         try:
-            value = known.evaluate(str(text), A_TEXT, activation, authorizer=False)
+            found[index] = known.evaluate(text, A_TEXT, activation, budget, authorizer=False)
+        except OutOfBudget as problem:
+            return found, str(problem)
         except (Fail, Unsure):
-            value = None
-        if isinstance(value, str):
-            found = value.strip()
-            if len(found.encode()) > LONGEST_MESSAGE or "\n" in found:
-                found = ""
+            continue
+    return found, ""
+
+
+def _message(validation: Json, value: Any) -> str:
+    """What messageExpression gave, else message, else the expression itself."""
+    found = ""
+    if isinstance(value, str):
+        found = value.strip()
+        if len(found.encode()) > LONGEST_MESSAGE or "\n" in found:
+            found = ""
     if not found:
         found = str(validation.get("message") or "").strip()
     return found or f"failed expression: {str(validation.get('expression', '')).strip()}"
 
 
-def _annotations(one: Bound, known: Expressions, activation: Json) -> Iterator[Said]:
-    """An audit annotation that cannot be computed refuses as well."""
+def _annotations(
+    one: Bound, known: Expressions, activation: Json, budget: Budget
+) -> Iterator[Said]:
+    """An audit annotation that cannot be computed refuses as well. Raises OutOfBudget."""
     for annotation in one.spec.get("auditAnnotations") or ():
         text = str(annotation.get("valueExpression", ""))
         try:
-            value = known.evaluate(text, AN_ANNOTATION, activation)
+            value = known.evaluate(text, AN_ANNOTATION, activation, budget)
         except Fail as fault:
             if one.fails:
                 yield Said(one, "failed", str(fault), ("Deny",), -1, "")

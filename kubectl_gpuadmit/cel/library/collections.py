@@ -16,7 +16,7 @@ from kubectl_gpuadmit.cel.values import Duration, Fail, Uint, compare, has_order
 
 _SUMMABLE = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
-_LONGEST_RANGE = 100_000
+_LONGEST_RANGE = 1_000_000
 
 
 def _is_sorted(items: list[Any]) -> bool:

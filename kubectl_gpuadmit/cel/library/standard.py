@@ -340,4 +340,18 @@ def _optionals() -> list[Overload]:
     ]
 
 
-OVERLOADS = [*_operators(), *_conversions(), *_plain(), *_dates(), *_optionals()]
+_WRITTEN_OUT = [
+    declare("@not_strictly_false(bool): bool"),
+    declare("cel.@mapInsert(map<K,V>,K,V): map<K,V>"),
+    declare("cel.@mapInsert(map<K,V>,map<K,V>): map<K,V>"),
+    *(
+        declare(f"list<A>::@sortByAssociatedKeys(list<{one}>): list<A>")
+        for one in ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+    ),
+]
+"""Functions that only macros call."""
+
+OVERLOADS = [
+    *(*_operators(), *_conversions(), *_plain(), *_dates(), *_optionals()),
+    *_WRITTEN_OUT,
+]

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from kubectl_gpuadmit.cluster import NodeInfo
 from kubectl_gpuadmit.devices.allocator.features import Features, of
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal, NodeRefused, Unsure
-from kubectl_gpuadmit.devices.allocator.pools import Shelves
-from kubectl_gpuadmit.devices.allocator.results import allocation
+from kubectl_gpuadmit.devices.allocator.pools import NodePool, Shelves
 from kubectl_gpuadmit.devices.allocator.search import Search
 from kubectl_gpuadmit.devices.allocator.shop import Shop, Stock
+from kubectl_gpuadmit.devices.allocator.situations import Found, Place, Situations
 from kubectl_gpuadmit.devices.allocator.state import State
 from kubectl_gpuadmit.devices.inventory import Published
-from kubectl_gpuadmit.devices.model import Allocation, Claim
+from kubectl_gpuadmit.devices.model import Claim
 from kubectl_gpuadmit.devices.selection import Selectors
 from kubectl_gpuadmit.kube.versions import LATEST
 
@@ -25,6 +25,7 @@ __all__ = [
     "Allocator",
     "Fatal",
     "Features",
+    "Found",
     "NodeRefused",
     "State",
     "Stock",
@@ -47,23 +48,46 @@ class Allocator:
 
     def __init__(self, stock: Stock, state: State) -> None:
         self._shop = Shop(stock, state)
+        self._of_claims: dict[tuple[int, ...], Situations] = {}
+        self._answers: dict[object, tuple[tuple[Place, ...], ...] | NodeRefused | None] = {}
 
-    def allocate(self, info: NodeInfo, claims: Sequence[Claim]) -> tuple[Allocation, ...] | None:
-        """One allocation per claim, in their order; None where the node cannot serve them all.
+    def allocate(self, info: NodeInfo, claims: Sequence[Claim]) -> Found | None:
+        """What the claims would get; None where the node cannot serve them all.
 
         Raises Fatal, NodeRefused or Unsure.
         """
-        if not claims:
-            return ()
+        key = tuple(map(id, claims))
+        situations = self._of_claims.get(key)
+        if situations is None:
+            situations = self._of_claims[key] = Situations(self._shop, claims)
+        pools = self._shop.pools(info) if claims else ()
+        situation = (key, situations.of(info, pools))
+        if situation not in self._answers:
+            self._answers[situation] = self._searched(info, claims, pools)
+        answer = self._answers[situation]
+        if isinstance(answer, NodeRefused):
+            raise answer
+        return None if answer is None else Found(answer, self._shop, pools, info.name)
+
+    def _searched(
+        self, info: NodeInfo, claims: Sequence[Claim], pools: tuple[NodePool, ...]
+    ) -> tuple[tuple[Place, ...], ...] | NodeRefused | None:
+        """Raises Fatal and Unsure, which are about this node."""
         try:
             found = Search(self._shop, info, claims).run()
         except RecursionError:
             raise Unsure(
                 f"the search for devices on {info.name} goes too deep: it was not finished"
             ) from None
+        except NodeRefused as refused:
+            return refused
         if found is None:
             return None
-        return tuple(allocation(chosen, info.name, self._shop.features) for chosen in found)
+        places = tuple(
+            tuple(Place(chosen, pools, self._shop) for chosen in of_claim) for of_claim in found
+        )
+        _ = Found(places, self._shop, pools, info.name).allocations  # where these are wrong, say so
+        return places
 
     def changed(self) -> None:
         """More has been allocated since: what is left is worked out anew."""

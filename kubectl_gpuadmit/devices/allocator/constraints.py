@@ -49,6 +49,19 @@ class Kept:
             return self._seen
         return list(dict(zip(self._of, self._seen, strict=True)).values())
 
+    @property
+    def state(self) -> object:
+        """What decides who may join: equal where the same devices may, in whatever order these
+        have come; where the order matters, that too."""
+        if self._among_all or self._match:
+            return frozenset((type(value), repr(value)) for value in self._seen)
+        return tuple(zip(self._of, map(repr, self._seen), strict=True))
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it matters in which order devices join."""
+        return not (self._among_all or self._match)
+
     def remove(self) -> None:
         """The device that joined last leaves."""
         self._seen.pop()

@@ -14,39 +14,98 @@ from kubectl_gpuadmit.devices.allocator.features import Features
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal
 from kubectl_gpuadmit.devices.model import Device, PoolId, Slice
 from kubectl_gpuadmit.kube import selectors
-from kubectl_gpuadmit.kube.objects import NodeSelector
+from kubectl_gpuadmit.kube.dra import BasicDevice
+from kubectl_gpuadmit.kube.listed import contents
+from kubectl_gpuadmit.kube.objects import Node, NodeSelector
 
 Counters = dict[tuple[str, str], int]
 """(counter set, counter) -> amount in nanos."""
 
 
+Shape = tuple[object, ...]
+"""Equal for pools that the search cannot tell apart while nothing is taken of them."""
+
+
 class NodePool:
     """One pool as one node sees it."""
 
-    __slots__ = ("complete", "counters", "devices", "elsewhere", "generation", "id", "invalid")
+    __slots__ = (
+        "_devices",
+        "_elsewhere",
+        "_shape",
+        "complete",
+        "counters",
+        "far",
+        "generation",
+        "holds",
+        "id",
+        "invalid",
+    )
 
     def __init__(
         self,
         id: PoolId,
         generation: int,
-        devices: tuple[Device, ...] = (),
-        elsewhere: tuple[Device, ...] = (),
+        holds: tuple[Slice, ...] = (),
+        far: tuple[Slice, ...] = (),
         *,
         complete: bool = True,
         invalid: str = "",
+        counters: Counters | None = None,
     ) -> None:
         self.id = id
         self.generation = generation
-        self.devices = devices
-        """Of the slices for this node, in the order in which they are tried."""
-        self.elsewhere = elsewhere
+        self.holds = holds
+        """Slices with devices for this node."""
+        self.far = far
+        """Slices with devices for others."""
         self.complete = complete
         self.invalid = invalid
-        self.counters: Counters = {}
+        self.counters: Counters = counters or {}
+        """Of no pool alone: not to be changed."""
+        self._devices: tuple[Device, ...] | None = None
+        self._elsewhere: tuple[Device, ...] | None = None
+        self._shape: Shape = ()
+
+    @property
+    def shape(self) -> Shape:
+        if not self._shape:
+            self._shape = (
+                self.id.driver,
+                self.complete,
+                bool(self.invalid),
+                tuple(map(_shape, self.holds)),
+                tuple(map(_shape, self.far)),
+                _identity(self.counters) if self.counters else 0,
+            )
+        return self._shape
 
     @property
     def usable(self) -> bool:
         return self.complete and not self.invalid
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Of the slices for this node, in the order in which they are tried."""
+        if self._devices is None:
+            self._devices = tuple(device for slice in self.holds for device in slice.devices)
+        return self._devices
+
+    @property
+    def elsewhere(self) -> tuple[Device, ...]:
+        if self._elsewhere is None:
+            self._elsewhere = tuple(device for slice in self.far for device in slice.devices)
+        return self._elsewhere
+
+
+def _shape(slice: Slice) -> Shape:
+    """Identity stands for content where different things are rare: then less is shared."""
+    return (
+        slice.template,
+        tuple(map(_identity, slice.rules)),
+        _identity(slice.node_selector) if slice.node_selector is not None else 0,
+        slice.per_device,
+    )
 
 
 class Shelves:
@@ -57,7 +116,10 @@ class Shelves:
         self._of_node: dict[str, list[Slice]] = {}
         self._shared: list[Slice] = []
         self._of_pool: dict[PoolId, list[Slice]] = {}
-        self._matches: dict[tuple[int, str], bool] = {}
+        self._matches: dict[tuple[int, str], tuple[Node, bool]] = {}
+        self._of: dict[str, tuple[Node, tuple[NodePool, ...], int]] = {}
+        self._layouts: dict[tuple[Shape, ...], int] = {}
+        self._checked: dict[object, tuple[str, Counters]] = {}
         for slice in slices:
             self._of_pool.setdefault(PoolId(slice.driver, slice.pool), []).append(slice)
             if _ignored(slice, features):
@@ -71,8 +133,24 @@ class Shelves:
     def pools(self, info: NodeInfo) -> tuple[NodePool, ...]:
         """By driver and name, those with binding conditions last.
 
-        Raises Fatal where a node selector cannot be parsed.
+        Raises Fatal where an amount is none.
         """
+        return self._seen(info)[1]
+
+    def layout(self, info: NodeInfo) -> int:
+        """Equal for nodes whose pools have the same shapes in the same order."""
+        return self._seen(info)[2]
+
+    def _seen(self, info: NodeInfo) -> tuple[Node, tuple[NodePool, ...], int]:
+        held = self._of.get(info.name)
+        if held is None or held[0] is not info.node:
+            pools = self._gathered(info)
+            shapes = tuple(pool.shape for pool in pools)
+            layout = self._layouts.setdefault(shapes, len(self._layouts))
+            held = self._of[info.name] = (info.node, pools, layout)
+        return held
+
+    def _gathered(self, info: NodeInfo) -> tuple[NodePool, ...]:
         gathered: dict[PoolId, list[Slice]] = {}
         for slice in (*self._of_node.get(info.name, ()), *self._shared):
             if slice.node_name or self._is_for(slice, info):
@@ -82,7 +160,7 @@ class Shelves:
         for id in sorted(gathered):
             pool = self._pool(id, gathered[id])
             if pool is not None:
-                binding = any(device.raw.bindingConditions is not None for device in pool.devices)
+                binding = any(slice.template.binds for slice in pool.holds)
                 (last if binding else found).append(pool)
         return (*found, *last)
 
@@ -93,7 +171,7 @@ class Shelves:
             for slice in self._of_pool.get(PoolId(driver, pool), ()):
                 if slice.node_name:
                     names.add(slice.node_name)
-                elif slice.devices:
+                elif slice.template.devices:
                     return None
         return names
 
@@ -118,10 +196,10 @@ class Shelves:
     def selects(self, selector: NodeSelector, info: NodeInfo) -> bool:
         key = (id(selector), info.name)
         found = self._matches.get(key)
-        if found is None:
-            found = selectors.node_selector_matches(selector, info.labels, info.name)
-            self._matches[key] = found
-        return found
+        if found is None or found[0] is not info.node:
+            matches = selectors.node_selector_matches(selector, info.labels, info.name)
+            found = self._matches[key] = (info.node, matches)
+        return found[1]
 
     def _pool(self, id: PoolId, slices: list[Slice]) -> NodePool | None:
         """None for a pool whose newer generation is elsewhere."""
@@ -152,35 +230,54 @@ class Shelves:
     def _built(self, id: PoolId, slices: list[Slice], others: Iterable[Slice]) -> NodePool:
         partitions = self.features.partitionable_devices
         slices = sorted(slices, key=lambda slice: slice.name)
-        holds = [slice for slice in slices if not (partitions and slice.counter_sets)]
+        holds = tuple(slice for slice in slices if not (partitions and slice.counter_sets))
         counts = [slice for slice in slices if partitions and slice.counter_sets]
-        far = [slice for slice in others if not (partitions and slice.counter_sets)]
+        far = tuple(slice for slice in others if not (partitions and slice.counter_sets))
         counts += [slice for slice in others if partitions and slice.counter_sets]
         generation = slices[0].generation
-        devices = tuple(device for slice in holds for device in slice.devices)
-        elsewhere = tuple(device for slice in far for device in slice.devices)
-        names: set[str] = set()
-        for device in devices:
-            if device.name in names:
-                return NodePool(id, generation, invalid=f"duplicate device name {device.name}")
-            names.add(device.name)
-        pool = NodePool(id, generation, devices, elsewhere)
-        if partitions:
-            known: set[str] = set()
-            for slice in counts:
-                for counters in slice.counter_sets:
-                    if counters.name in known:
-                        return NodePool(
-                            id, generation, invalid=f"duplicate counter set name {counters.name}"
-                        )
-                    known.add(counters.name)
-                    for name, counter in (counters.counters or {}).items():
-                        pool.counters[counters.name, name] = nanos(counter.value)
-            for device in (*devices, *elsewhere):
-                wrong = _unknown_counter(device, known, pool.counters)
-                if wrong:
-                    return NodePool(id, generation, invalid=wrong)
-        return pool
+        key = (
+            tuple(slice.template for slice in holds),
+            tuple(slice.template for slice in far),
+            tuple(_identity(slice.counter_sets) for slice in counts),
+        )
+        if key not in self._checked:
+            self._checked[key] = _checked(holds, far, counts if partitions else None)
+        invalid, counters = self._checked[key]
+        if invalid:
+            return NodePool(id, generation, invalid=invalid)
+        return NodePool(id, generation, holds, far, counters=counters)
+
+
+def _checked(
+    holds: Iterable[Slice], far: Iterable[Slice], counts: Iterable[Slice] | None
+) -> tuple[str, Counters]:
+    """Why the slices contradict each other, and their counters; None: these are not looked at.
+
+    Depends on nothing that slices with equal templates and counters do not share.
+    """
+    names: set[str] = set()
+    for slice in holds:
+        for listed in slice.template.devices:
+            if listed.name in names:
+                return f"duplicate device name {listed.name}", {}
+            names.add(listed.name)
+    found: Counters = {}
+    if counts is None:
+        return "", found
+    known: set[str] = set()
+    for slice in counts:
+        for counters in slice.counter_sets:
+            if counters.name in known:
+                return f"duplicate counter set name {counters.name}", {}
+            known.add(counters.name)
+            for name, counter in (counters.counters or {}).items():
+                found[counters.name, name] = nanos(counter.value)
+    for slice in (*holds, *far):
+        for content in contents(slice.template):
+            wrong = _unknown_counter(content, known, found)
+            if wrong:
+                return wrong, {}
+    return "", found
 
 
 def nanos(written: str | int | float) -> int:
@@ -196,8 +293,8 @@ def nanos(written: str | int | float) -> int:
 _identity = id
 
 
-def _unknown_counter(device: Device, sets: set[str], counters: Counters) -> str:
-    for consumption in device.consumes:
+def _unknown_counter(device: BasicDevice, sets: set[str], counters: Counters) -> str:
+    for consumption in device.consumesCounters or ():
         if consumption.counterSet not in sets:
             return f"counter set {consumption.counterSet} not found"
         for name in consumption.counters or ():
@@ -218,7 +315,7 @@ def _ignored(slice: Slice, features: Features) -> bool:
 
 def _has_groups(slice: Slice) -> bool:
     """Whether a device names compatibility groups (alpha, off): the pool counts as incomplete."""
-    return any(one.compatibilityGroups for device in slice.devices for one in device.consumes)
+    return slice.template.grouped
 
 
 def _add(gathered: dict[PoolId, list[Slice]], slice: Slice) -> None:

@@ -8,12 +8,14 @@ that cannot be told apart by anything the claims ask, one that led nowhere stand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from kubectl_gpuadmit.cluster import NodeInfo
 from kubectl_gpuadmit.devices.allocator import capacity, taints
 from kubectl_gpuadmit.devices.allocator.constraints import Kept, lookup
+from kubectl_gpuadmit.devices.allocator.dead_ends import DeadEnds, Kinds
 from kubectl_gpuadmit.devices.allocator.outcome import FailedSelector, Fatal, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.shop import Item, Shop
@@ -24,6 +26,9 @@ from kubectl_gpuadmit.kube.quantity import Quantity
 
 Key = tuple[str, str, str]
 """Of a device: driver, pool, name."""
+
+_FEW = 2_000
+"""After so many devices tried it pays to remember what has led nowhere."""
 
 _TOO_MANY = object()
 """The result would have more devices than a claim may hold: only other alternatives can help."""
@@ -42,7 +47,17 @@ class Chosen(NamedTuple):
 class _Ask:
     """One request or alternative with what was found out about it beforehand."""
 
-    __slots__ = ("class_", "count", "devices", "every", "matches", "request", "selected", "want")
+    __slots__ = (
+        "able",
+        "class_",
+        "count",
+        "devices",
+        "every",
+        "matches",
+        "request",
+        "selected",
+        "want",
+    )
 
     def __init__(
         self, request: Request, want: Want, class_: Class, selected: dict[Device, bool]
@@ -54,6 +69,7 @@ class _Ask:
         self.every = want.mode == "All"
         self.count = want.count
         self.devices: list[Item] = []
+        self.able: list[Item] = []
         self.matches: dict[Item, bool] = {}
 
 
@@ -74,10 +90,16 @@ class Search:
         self._consumed: dict[object, dict[tuple[str, str], int]] = {}
         self._pools: tuple[NodePool, ...] = ()
         self._items: list[Item] = []
+        self._by_key: dict[Key, Item] = {}
         self._steps = 0
         self._limit = shop.steps_left()
         self._broken: NodePool | None = None
         """A pool that ends the attempt once the search has come to it; before 1.35."""
+        self._dead = DeadEnds()
+        self._steadfast: bool | None = None
+        """Whether nothing can end the search but a find or that there is no way."""
+        self._kinds = Kinds(shop.state, self._told)
+        self._kind_of: Callable[[Item], Hashable] = self._kinds.of
         self._ordered = False
         """A constraint that keeps one of "all" devices out is an error, so that it matters which
         device comes first: then none stands for another."""
@@ -92,12 +114,15 @@ class Search:
         )
         asks = [ask for claim in self._asks for several in claim for ask in several]
         self._ordered = bool(self._attributes) and any(ask.every for ask in asks)
+        if self._ordered or any(kept.in_order for each in self._constraints for kept in each):
+            self._kind_of = attrgetter("key")
         if not self._features.skips_invalid_pools:
             self._broken = next((p for p in self._pools if p.invalid), None)
         usable = [p for p in self._pools if not p.invalid]
         if self._features.skips_incomplete_pools:
             usable = [p for p in usable if p.complete]
         self._items = [item for pool in usable for item in self._shop.items(pool)]
+        self._by_key = {item.key: item for item in self._items}
         try:
             done = self._claim(0)
         finally:
@@ -212,6 +237,21 @@ class Search:
         if request >= len(self._asks[claim]):
             done = self._claim(claim + 1)
             return False if done is _TOO_MANY else done
+        if self._steps < _FEW:
+            return self._alternatives(claim, request)
+        if self._steadfast is None:
+            self._steadfast = self._never_fails()
+        if self._steadfast and self._hopeless(claim, request):
+            return False
+        point = self._point(claim, request)
+        done = self._dead.get(point)
+        if done is None:
+            done = self._alternatives(claim, request)
+            if done is not True:
+                self._dead.add(point, done)
+        return done
+
+    def _alternatives(self, claim: int, request: int) -> object:
         asks = self._asks[claim][request]
         if not asks[0].request.first_available:
             return self._device(claim, request, asks[0], 0, 0)
@@ -241,14 +281,14 @@ class Search:
             return True
         named = self._claims[claim]
         admin = bool(ask.want.admin_access)
-        failed: list[Item] = []
+        failed: set[Hashable] = set()
         for at in range(start, len(self._items)):
             item = self._items[at]
             self._steps += 1
             if self._steps > self._limit:
                 raise Unsure(
                     f"more than {self._limit:,} devices tried on {self._info.name} and others: the"
-                    " search was not finished"
+                    " search was not finished (the scheduler gives a node up after 10 s)"
                 )
             if admin:
                 if claim in self._giving.get(item.key, ()):
@@ -261,7 +301,7 @@ class Search:
                 ask.want, item, self._amounts(item), f"claim {named}, request {ask.want.name}"
             ):
                 continue
-            if failed and any(self._alike(other, item) for other in failed):
+            if failed and self._standing(item) in failed:
                 continue
             undo = self._give(claim, ask, item, must=False)
             if undo is None:
@@ -272,7 +312,8 @@ class Search:
             self._take_back(claim, undo)
             if done is _TOO_MANY:
                 return _TOO_MANY
-            failed.append(item)
+            if not self._ordered:
+                failed.add(self._standing(item))
         if self._broken is not None:
             raise Fatal(f"pool {self._broken.id.pool} is invalid: {self._broken.invalid}")
         return False
@@ -449,40 +490,138 @@ class Search:
 
     # -- devices that cannot be told apart -----------------------------------------------------
 
-    def _alike(self, failed: Item, item: Item) -> bool:
-        """Whether the device would fare as one that has led nowhere: then it is not tried.
+    def _standing(self, item: Item) -> Hashable:
+        """Equal for devices of which one that has led nowhere stands for the others."""
+        amounts = self._giving_amounts.get(item.key)
+        return (
+            self._kinds.of(item),
+            frozenset(self._giving.get(item.key, ())),
+            None if amounts is None else tuple(sorted(amounts.items())),
+        )
 
-        Both are free, so what matters is what else the search looked at: constraints' attributes,
-        counters, amounts, taints, and each selector that it has tried on one of the two.
-        """
-        if (
-            self._ordered
-            or failed.shareable
-            or item.shareable
-            or failed.counters != item.counters
-            or failed.pool is not item.pool
-            or failed.device.taints != item.device.taints
-            or failed.device.raw.capacity != item.device.raw.capacity
-            or (failed.key in self._shop.state.taken) != (item.key in self._shop.state.taken)
-            or (self._giving.get(failed.key) or set()) != (self._giving.get(item.key) or set())
-        ):
-            return False
+    def _told(self, item: Item) -> Hashable:
+        """What the claims' constraints and selectors see of a device."""
+        answers: list[object] = []
         for name in self._attributes:
-            mine, theirs = lookup(item.device, name), lookup(failed.device, name)
-            if type(mine) is not type(theirs) or mine != theirs:
-                return False
+            value = lookup(item.device, name)
+            answers.append((type(value), repr(value) if isinstance(value, tuple) else value))
         for claim, asks in zip(self._claims, self._asks, strict=True):
             for alternatives in asks:
                 for ask in alternatives:
-                    if failed not in ask.matches and item not in ask.matches:
-                        continue
                     try:
-                        one = self._selectable(claim, ask, failed)
-                        if self._selectable(claim, ask, item) != one:
-                            return False
+                        answers.append(self._selectable(claim, ask, item))
+                    except (Fatal, Unsure) as problem:
+                        answers.append(type(problem))
+        return tuple(answers)
+
+    def _point(self, claim: int, request: int) -> Hashable:
+        """Where the search is: all that decides how it goes on from here."""
+        kind_of = self._kind_of
+        given = sorted(
+            (kind_of(self._by_key[key]), claim in claims)
+            for key, claims in self._giving.items()
+            if claims
+        )
+        shares = sorted(
+            (kind_of(self._by_key[key]), tuple(sorted(amounts.items())))
+            for key, amounts in self._giving_amounts.items()
+        )
+        consumed = frozenset(
+            (pool, counter, amount)
+            for pool, amounts in self._consumed.items()
+            for counter, amount in amounts.items()
+            if amount
+        )
+        kept = tuple(kept.state for kept in self._constraints[claim])
+        size = len(self._result[claim])
+        return (claim, request, size, tuple(given), tuple(shares), consumed, kept)
+
+    # -- too little left, whatever is tried ----------------------------------------------------
+
+    def _never_fails(self) -> bool:
+        """Whether no device that may be tried raises an error, and no claim can grow too large."""
+        if self._ordered or self._broken is not None:
+            return False
+        for claim, named in enumerate(self._claims):
+            most = 0
+            for alternatives in self._asks[claim]:
+                most += max(ask.count for ask in alternatives)
+                for ask in alternatives:
+                    try:
+                        ask.able = [item for item in self._items if self._fit(named, ask, item)]
                     except (Fatal, Unsure):
                         return False
+            if most > MAX_RESULTS:
+                return False
         return True
+
+    def _fit(self, claim: Claim, ask: _Ask, item: Item) -> bool:
+        if not self._selectable(claim, ask, item):
+            return False
+        if not self._features.partitionable_devices and item.device.consumes:
+            return False
+        return not self._features.consumable_capacity or self._has(ask.want, item, {}, "")
+
+    def _hopeless(self, claim: int, request: int) -> bool:
+        """Whether fewer devices are left than are asked for from here on, be they what they may."""
+        needed = 0
+        open_: dict[Key, Item] = {}
+        watched: list[Item] = []
+        for number in range(claim, len(self._claims)):
+            seen: dict[Key, Item] = {}
+            for alternatives in self._asks[number][request if number == claim else 0 :]:
+                needed += min(ask.count for ask in alternatives)
+                enough = False
+                for ask in alternatives:
+                    admin = bool(ask.want.admin_access)
+                    able = [i for i in ask.able if admin or not self._in_use(i.key)]
+                    (seen if admin else open_).update((item.key, item) for item in able)
+                    enough = enough or self._supply(able, ask.count) >= ask.count
+                if not enough:
+                    return True
+            watched += seen.values()
+        return self._supply([*open_.values(), *watched], needed) < needed
+
+    def _supply(self, items: list[Item], enough: int) -> int:
+        """No fewer than can be had of these together; counters are looked at one by one."""
+        total = 0
+        of_set: dict[tuple[object, str], list[Item]] = {}
+        for item in items:
+            if item.shareable:
+                return enough
+            if item.counters:
+                of_set.setdefault((item.pool.id, item.counters[0][0][0]), []).append(item)
+            else:
+                total += 1
+        for members in of_set.values():
+            if total >= enough:
+                break
+            total += self._fitting(members)
+        return total
+
+    def _fitting(self, members: list[Item]) -> int:
+        available, overdrawn = self._shop.available(members[0].pool)
+        if overdrawn:
+            return 0
+        consumed = self._consumed.get(members[0].pool.id, {})
+        members = [
+            one
+            for one in members
+            if all(amount + consumed.get(key, 0) <= available[key] for key, amount in one.counters)
+        ]
+        amounts: dict[tuple[str, str], list[int]] = {}
+        for one in members:
+            for key, amount in one.counters:
+                amounts.setdefault(key, []).append(amount)
+        fewest = len(members)
+        for key, those in amounts.items():
+            left = available[key] - consumed.get(key, 0)
+            fit = 0
+            for amount in sorted(those):
+                left -= amount
+                fit += left >= 0
+            fewest = min(fewest, len(members) - len(those) + fit)
+        return fewest
 
 
 class _Undo(NamedTuple):

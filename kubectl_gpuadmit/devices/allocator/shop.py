@@ -117,6 +117,9 @@ class Shop:
     def pools(self, info: NodeInfo) -> tuple[NodePool, ...]:
         return self._stock.shelves.pools(info)
 
+    def layout(self, info: NodeInfo) -> int:
+        return self._stock.shelves.layout(info)
+
     def items(self, pool: NodePool) -> tuple[Item, ...]:
         return self._stock.items(pool)
 

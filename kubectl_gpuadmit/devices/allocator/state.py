@@ -23,6 +23,8 @@ class State:
         """Devices of which claims have shares."""
         self.amounts: dict[tuple[str, str, str], dict[str, int]] = {}
         """What shares have taken of a device, in nanos, by the capacity's name as written."""
+        self._of_pool: dict[tuple[str, str], set[str]] = {}
+        self._held: dict[tuple[str, str], tuple[object, ...]] = {}
 
     @classmethod
     def of(cls, allocations: Iterable[Allocation], features: Features) -> State:
@@ -35,6 +37,9 @@ class State:
         for result in allocation.devices:
             if result.admin_access:
                 continue
+            driver, pool, device = result.device
+            self._of_pool.setdefault((driver, pool), set()).add(device)
+            self._held.pop((driver, pool), None)
             if not (self._consumable and result.share):
                 self.taken.add(result.device)
                 continue
@@ -50,7 +55,26 @@ class State:
         twin.taken = set(self.taken)
         twin.shared = set(self.shared)
         twin.amounts = {device: dict(held) for device, held in self.amounts.items()}
+        twin._held = {}
+        twin._of_pool = {pool: set(names) for pool, names in self._of_pool.items()}
         return twin
+
+    def held(self, pool: tuple[str, str]) -> tuple[object, ...]:
+        """What is allocated of a pool, by device: equal where as much is."""
+        names = self._of_pool.get(pool)
+        if not names:
+            return ()
+        found = self._held.get(pool)
+        if found is None:
+            found = self._held[pool] = tuple(
+                self._of_device((*pool, device)) for device in sorted(names)
+            )
+        return found
+
+    def _of_device(self, key: tuple[str, str, str]) -> tuple[object, ...]:
+        held = self.amounts.get(key)
+        amounts = tuple(sorted(held.items())) if held else ()
+        return key[2], key in self.taken, key in self.shared, amounts
 
     def is_allocated(self, device: DeviceId) -> bool:
         """As a whole or in part."""

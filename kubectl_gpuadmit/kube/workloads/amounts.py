@@ -10,16 +10,6 @@ from kubectl_gpuadmit.kube.workloads.pointers import resolve, token
 Op = dict[str, Any]
 
 
-def container_pointer(template: Mapping[str, Any], name: str) -> str:
-    """Where the container of this name lies, ``/spec/containers/0``; '' if there is none."""
-    for field in ("containers", "initContainers"):
-        listed = resolve(template, f"/spec/{field}")
-        for index, container in enumerate(listed if isinstance(listed, list) else ()):
-            if isinstance(container, dict) and container.get("name") == name:
-                return f"/spec/{field}/{index}"
-    return ""
-
-
 def renamed(template: Mapping[str, Any], container: str, old: str, new: str) -> tuple[Op, ...]:
     """Asks for ``new`` instead of ``old``, the same amount, in limits and requests as written.
 

@@ -34,6 +34,7 @@ _GROUPS_WITHOUT_PODS = frozenset(
         "flowcontrol.apiserver.k8s.io",
         "gateway.networking.k8s.io",
         "snapshot.storage.k8s.io",
+        "gpu-admit.io",
         "kueue.x-k8s.io",
         "scheduling.x-k8s.io",
         "scheduling.volcano.sh",

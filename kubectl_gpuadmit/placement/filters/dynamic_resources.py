@@ -14,7 +14,14 @@ from msgspec import structs
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.devices import allocator, extended, normal
-from kubectl_gpuadmit.devices.allocator import Allocator, Fatal, Features, NodeRefused, Unsure
+from kubectl_gpuadmit.devices.allocator import (
+    Allocator,
+    Fatal,
+    Features,
+    Found,
+    NodeRefused,
+    Unsure,
+)
 from kubectl_gpuadmit.devices.inventory import Inventory, Published, published
 from kubectl_gpuadmit.devices.model import Allocation, Claim, PoolId
 from kubectl_gpuadmit.kube import dra, selectors, times
@@ -109,8 +116,11 @@ class DynamicResources:
         }
         self._stale = pod_claims.extended_claim(cluster, pod) if supplied else None
         self._claims = found.claims
+        self._open: tuple[tuple[Claim, ...], tuple[Claim, ...]] = ((), ())
+        self._no_devices: dict[tuple[int, ...], tuple[list[Claim], tuple[Shortfall, ...]]] = {}
         self._answers: dict[str, tuple[Shortfall, ...]] = {}
-        self._allocations: dict[str, tuple[tuple[Claim, Allocation], ...]] = {}
+        self._allocations: dict[str, tuple[list[Claim], Found]] = {}
+        self._of_resources: dict[tuple[str, ...], Claim] = {}
         self._unsure: dict[str, str] = {}
         self.lacking: set[str] = set()
         self.failed: dict[str, Fatal] = {}
@@ -196,7 +206,10 @@ class DynamicResources:
     @property
     def to_allocate(self) -> tuple[Claim, ...]:
         """The pod's claims that have no devices yet."""
-        return tuple(claim for claim in self._claims if claim.allocation is None)
+        if self._open[0] is not self._claims:
+            waiting = tuple(claim for claim in self._claims if claim.allocation is None)
+            self._open = (self._claims, waiting)
+        return self._open[1]
 
     # -- node by node ------------------------------------------------------------------------
 
@@ -233,8 +246,13 @@ class DynamicResources:
                 return ()
             if found is None:
                 self.lacking.add(info.name)
-                return (_refused(CANNOT, "placement/no-devices", self._named(claims)),)
-            self._allocations[info.name] = tuple(zip(claims, found, strict=True))
+                key = tuple(map(id, claims))
+                if key not in self._no_devices:
+                    text = self._named(claims)
+                    refused = _refused(CANNOT, "placement/no-devices", text)
+                    self._no_devices[key] = (claims, (refused,))
+                return self._no_devices[key][1]
+            self._allocations[info.name] = (claims, found)
         if away:
             return (_refused(ELSEWHERE, "placement/claim-elsewhere", self._named(away)),)
         return ()
@@ -312,18 +330,27 @@ class DynamicResources:
 
     def allocations(self, info: NodeInfo) -> tuple[tuple[Claim, Allocation], ...]:
         """What the claims would get on the node, () where they get nothing there."""
-        return () if self.judge(info) else self._allocations.get(info.name, ())
+        return () if self.judge(info) else self._given(info)
+
+    def _given(self, info: NodeInfo) -> tuple[tuple[Claim, Allocation], ...]:
+        if info.name not in self._allocations:
+            return ()
+        claims, found = self._allocations[info.name]
+        return tuple(zip(claims, found.allocations, strict=True))
 
     def score(self, info: NodeInfo) -> int:
         """How far up in their lists the alternatives are that the node would give.
 
         Source: computeScore in dynamicresources.go.
         """
-        own = {id(claim): given for claim, given in self._allocations.get(info.name, ())}
+        own: dict[int, frozenset[str]] = {}
+        if info.name in self._allocations:
+            claims, found = self._allocations[info.name]
+            own = {id(claim): found.requests(number) for number, claim in enumerate(claims)}
         total = 0
         for claim in self._claims:
-            given = own.get(id(claim), claim.allocation)
-            names = {one.request for one in given.devices} if given is not None else set()
+            held = claim.allocation.devices if claim.allocation is not None else ()
+            names = own.get(id(claim)) or frozenset(one.request for one in held)
             for request in claim.requests:
                 for place, want in enumerate(request.first_available):
                     if request.full_name(want) in names:
@@ -366,11 +393,14 @@ class DynamicResources:
                 return _refused(CANNOT_FIT, "placement/extended-unserved", name)
         if not from_devices and not self._claims:
             return None
-        return Claim(
-            self._pod.namespace,
-            extended.CLAIM_NAME,
-            extended.requests(self._pod, from_devices),
-        )
+        key = tuple(sorted(from_devices))
+        if key not in self._of_resources:
+            self._of_resources[key] = Claim(
+                self._pod.namespace,
+                extended.CLAIM_NAME,
+                extended.requests(self._pod, from_devices),
+            )
+        return self._of_resources[key]
 
     def _asked_extended(self) -> list[str]:
         from kubectl_gpuadmit.kube import pods
@@ -427,7 +457,7 @@ class DynamicResources:
         if self._pod.spec.nodeName:
             return  # no scheduler has tried the pod, so nobody has allocated anything
         self.judge(info)
-        given = self._allocations.get(info.name, ())
+        given = self._given(info)
         made = pod_claims.of(self._cluster, pod).created
         by_template = {one.annotations.get(dra.POD_CLAIM_NAME): one for one in made}
         for claim, allocation in given:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from kubectl_gpuadmit.overview.model import (
     SIZES,
     Alert,
@@ -15,16 +13,9 @@ from kubectl_gpuadmit.overview.model import (
     Overview,
     PoolView,
 )
-from kubectl_gpuadmit.render.data import as_text
-from kubectl_gpuadmit.render.wording import encodable
 
 SCHEMA_VERSION = "gpu-admit.io/topology/v1"
 Json = dict[str, Any]
-
-
-def written(document: Json) -> str:
-    """The text of a document of this schema."""
-    return as_text(msgspec.json.encode(encodable(document)))
 
 
 def to_json(found: Overview) -> Json:

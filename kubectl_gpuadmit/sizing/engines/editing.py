@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_gpuadmit.sizing.engines.arguments import Given
-from kubectl_gpuadmit.sizing.recognise import Recognised
+from kubectl_gpuadmit.sizing.recognition import Recognised
 
 FLAGS: dict[str, dict[str, str]] = {
     "vllm": {

@@ -103,7 +103,7 @@ def _architecture(config: Fields, text: Fields, quantised: Quantization | None) 
         num_attention_heads=heads or 0,
         num_key_value_heads=_kv_heads(text, mpt),
         head_dim=of("head_dim", "kv_channels", "attention_head_dim"),
-        intermediate_size=_width(text, experts, blocks),
+        intermediate_size=_width(text, experts),
         max_position_embeddings=shared(
             "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx"
         ),
@@ -199,7 +199,7 @@ def _kv_heads(text: Fields, mpt: Fields) -> int | None:
     return mpt.count("kv_n_heads", least=1)
 
 
-def _width(text: Fields, experts: Fields, blocks: layers.Blocks) -> int:
+def _width(text: Fields, experts: Fields) -> int:
     names = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "decoder_ffn_dim")
     for name in names:
         if isinstance(text.data.get(name), list):

@@ -11,6 +11,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -37,8 +39,18 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	api "k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
+	"k8s.io/kubernetes/pkg/apis/apps"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	"k8s.io/kubernetes/pkg/apis/batch"
+	_ "k8s.io/kubernetes/pkg/apis/batch/install"
+	api "k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
+	"k8s.io/kubernetes/pkg/registry/apps/deployment"
+	"k8s.io/kubernetes/pkg/registry/apps/replicaset"
+	"k8s.io/kubernetes/pkg/registry/apps/statefulset"
+	"k8s.io/kubernetes/pkg/registry/batch/cronjob"
+	"k8s.io/kubernetes/pkg/registry/batch/job"
 	registrypod "k8s.io/kubernetes/pkg/registry/core/pod"
 	schemapkg "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
@@ -48,14 +60,113 @@ func init() {
 	questions["fields"] = askFields
 }
 
-// policyCase is a pod and the admission policies of its cluster, in the place of a pod.
+// policyCase is an object to be created (a pod or a workload), who creates it, and the admission
+// policies of the cluster, in the place of a pod.
 type policyCase struct {
 	Pod              json.RawMessage                                             `json:"pod"`
+	User             *authenticationv1.UserInfo                                  `json:"user"`
 	Policies         []*admissionregistrationv1.ValidatingAdmissionPolicy        `json:"policies"`
 	Bindings         []*admissionregistrationv1.ValidatingAdmissionPolicyBinding `json:"bindings"`
 	MutatingPolicies []*admissionregistrationv1.MutatingAdmissionPolicy          `json:"mutatingPolicies"`
 	MutatingBindings []*admissionregistrationv1.MutatingAdmissionPolicyBinding   `json:"mutatingBindings"`
-	Params           []*v1.ConfigMap                                             `json:"params"`
+	Params           []json.RawMessage                                           `json:"params"`
+	// ParamKinds are the kinds that the API server serves besides ConfigMap.
+	ParamKinds []servedKind `json:"paramKinds"`
+}
+
+type servedKind struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespaced bool   `json:"namespaced"`
+}
+
+// createdKind is a kind of object that a policy may be asked about.
+type createdKind struct {
+	external, internal func() runtime.Object
+	resource           schema.GroupVersionResource
+	strategy           rest.RESTCreateStrategy
+}
+
+var createdKinds = map[string]createdKind{
+	"Pod": {func() runtime.Object { return &v1.Pod{} }, func() runtime.Object { return &api.Pod{} },
+		podResource, registrypod.Strategy},
+	"Deployment": {func() runtime.Object { return &appsv1.Deployment{} }, func() runtime.Object { return &apps.Deployment{} },
+		appsv1.SchemeGroupVersion.WithResource("deployments"), deployment.Strategy},
+	"ReplicaSet": {func() runtime.Object { return &appsv1.ReplicaSet{} }, func() runtime.Object { return &apps.ReplicaSet{} },
+		appsv1.SchemeGroupVersion.WithResource("replicasets"), replicaset.Strategy},
+	"StatefulSet": {func() runtime.Object { return &appsv1.StatefulSet{} }, func() runtime.Object { return &apps.StatefulSet{} },
+		appsv1.SchemeGroupVersion.WithResource("statefulsets"), statefulset.Strategy},
+	"DaemonSet": {func() runtime.Object { return &appsv1.DaemonSet{} }, func() runtime.Object { return &apps.DaemonSet{} },
+		appsv1.SchemeGroupVersion.WithResource("daemonsets"), daemonset.Strategy},
+	"Job": {func() runtime.Object { return &batchv1.Job{} }, func() runtime.Object { return &batch.Job{} },
+		batchv1.SchemeGroupVersion.WithResource("jobs"), job.Strategy},
+	"CronJob": {func() runtime.Object { return &batchv1.CronJob{} }, func() runtime.Object { return &batch.CronJob{} },
+		batchv1.SchemeGroupVersion.WithResource("cronjobs"), cronjob.Strategy},
+}
+
+// created is one object on its way into the store.
+type created struct {
+	createdKind
+	kind   schema.GroupVersionKind
+	object runtime.Object
+	meta   metav1.Object
+}
+
+func (asked *policyCase) created() (*created, error) {
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(asked.Pod, &head); err != nil {
+		return nil, err
+	}
+	known, ok := createdKinds[head.Kind]
+	if !ok {
+		return nil, fmt.Errorf("no policy is asked about a %q here", head.Kind)
+	}
+	external := known.external()
+	if err := json.Unmarshal(asked.Pod, external); err != nil {
+		return nil, err
+	}
+	legacyscheme.Scheme.Default(external)
+	made := &created{createdKind: known, kind: known.resource.GroupVersion().WithKind(head.Kind), object: known.internal()}
+	if err := legacyscheme.Scheme.Convert(external, made.object, nil); err != nil {
+		return nil, err
+	}
+	accessor, err := meta.Accessor(made.object)
+	if err != nil {
+		return nil, err
+	}
+	made.meta = accessor
+	rest.WipeObjectMetaSystemFields(accessor)
+	return made, nil
+}
+
+// prepare does what the registry does between the mutating and the validating plugins.
+func (c *created) prepare(ctx context.Context) {
+	rest.FillObjectMetaSystemFields(c.meta)
+	c.meta.SetUID("?")
+	if c.meta.GetGenerateName() != "" && c.meta.GetName() == "" {
+		c.meta.SetName(c.meta.GetGenerateName() + "xxxxx")
+	}
+	c.strategy.PrepareForCreate(ctx, c.object)
+}
+
+func (c *created) json() (json.RawMessage, error) {
+	external := c.external()
+	if err := legacyscheme.Scheme.Convert(c.object.DeepCopyObject(), external, nil); err != nil {
+		return nil, err
+	}
+	external.GetObjectKind().SetGroupVersionKind(c.kind)
+	return json.Marshal(external)
+}
+
+func (asked *policyCase) user() user.Info {
+	if asked.User == nil {
+		return someone
+	}
+	extra := map[string][]string{}
+	for key, values := range asked.User.Extra {
+		extra[key] = values
+	}
+	return &user.DefaultInfo{Name: asked.User.Username, UID: asked.User.UID, Groups: asked.User.Groups, Extra: extra}
 }
 
 type policyReply struct {
@@ -68,7 +179,7 @@ type policyReply struct {
 	Pod      json.RawMessage   `json:"pod,omitempty"`
 }
 
-// askPolicies sends a create of the pod through the dispatchers of both kinds of admission policy,
+// askPolicies sends the create of an object through the dispatchers of both kinds of admission policy,
 // with the API server's own defaults and generated fields around them, and no other plugin.
 func askPolicies(c *casus) (any, error) {
 	var asked policyCase
@@ -87,27 +198,21 @@ func askPolicies(c *casus) (any, error) {
 	for _, one := range asked.MutatingBindings {
 		legacyscheme.Scheme.Default(one)
 	}
-	external := &v1.Pod{}
-	if err := json.Unmarshal(asked.Pod, external); err != nil {
+	made, err := asked.created()
+	if err != nil {
 		return nil, err
 	}
-	legacyscheme.Scheme.Default(external)
-	pod := &api.Pod{}
-	if err := legacyscheme.Scheme.Convert(external, pod, nil); err != nil {
-		return nil, err
-	}
-	namespace := pod.Namespace
-	rest.WipeObjectMetaSystemFields(&pod.ObjectMeta)
+	namespace, who := made.meta.GetNamespace(), asked.user()
 	recorder := &warnings{}
-	ctx := request.WithUser(request.WithNamespace(context.Background(), namespace), someone)
+	ctx := request.WithUser(request.WithNamespace(context.Background(), namespace), who)
 	ctx = warning.WithWarningRecorder(ctx, recorder)
 	interfaces := admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)
 	matcher := matching.NewMatcher(c.world.factory.Core().V1().Namespaces().Lister(), c.world.client)
 
 	annotated := &annotations{}
 	attributes := func() admission.Attributes {
-		return annotated.watching(admission.NewAttributesRecord(pod, nil, podKind, namespace, pod.Name, podResource, "",
-			admission.Create, &metav1.CreateOptions{}, true, someone))
+		return annotated.watching(admission.NewAttributesRecord(made.object, nil, made.kind, namespace, made.meta.GetName(),
+			made.resource, "", admission.Create, &metav1.CreateOptions{}, false, who))
 	}
 	reply := policyReply{}
 	refused := func(stage string, err error) (any, error) {
@@ -132,12 +237,8 @@ func askPolicies(c *casus) (any, error) {
 		attr.GetReinvocationContext().SetIsReinvoke()
 	}
 
-	rest.FillObjectMetaSystemFields(&pod.ObjectMeta)
-	if pod.GenerateName != "" && pod.Name == "" {
-		pod.Name = pod.GenerateName + "xxxxx"
-	}
-	registrypod.Strategy.PrepareForCreate(ctx, pod)
-	stored, err := externalJSON(pod)
+	made.prepare(ctx)
+	stored, err := made.json()
 	if err != nil {
 		return nil, err
 	}
@@ -186,19 +287,56 @@ func (converters) Run(context.Context) {}
 
 var _ patch.TypeConverterManager = converters{}
 
-func paramsOf(kind *admissionregistrationv1.ParamKind, params []*v1.ConfigMap) (informers.GenericInformer, meta.RESTScope, error) {
+func (asked *policyCase) paramsOf(kind *admissionregistrationv1.ParamKind) (informers.GenericInformer, meta.RESTScope, error) {
 	if kind == nil {
 		return nil, nil, nil
 	}
-	if kind.Kind != "ConfigMap" {
-		return nil, nil, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))
+	scope := meta.RESTScopeNamespace
+	if kind.APIVersion != "v1" || kind.Kind != "ConfigMap" {
+		served := false
+		for _, one := range asked.ParamKinds {
+			if one.APIVersion == kind.APIVersion && one.Kind == kind.Kind {
+				served = true
+				if !one.Namespaced {
+					scope = meta.RESTScopeRoot
+				}
+			}
+		}
+		if !served { // as policySource.ensureParamsForPolicyLocked says it
+			return nil, nil, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))
+		}
 	}
 	informer := &staticInformer{indexer: sortedIndexer{cache.NewIndexer(cache.MetaNamespaceKeyFunc,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}}
-	for _, one := range params {
-		_ = informer.indexer.Add(one)
+	for _, raw := range asked.Params {
+		param, err := paramOf(raw, kind)
+		if err != nil {
+			return nil, nil, err
+		}
+		if param != nil {
+			_ = informer.indexer.Add(param)
+		}
 	}
-	return genericInformer{informer}, meta.RESTScopeNamespace, nil
+	return genericInformer{informer}, scope, nil
+}
+
+// paramOf is the object as an informer holds it, nil where it is of another kind.
+func paramOf(raw json.RawMessage, kind *admissionregistrationv1.ParamKind) (runtime.Object, error) {
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return nil, err
+	}
+	if head.APIVersion != kind.APIVersion || head.Kind != kind.Kind {
+		return nil, nil
+	}
+	if head.Kind == "ConfigMap" && head.APIVersion == "v1" {
+		found := &v1.ConfigMap{}
+		err := json.Unmarshal(raw, found)
+		found.TypeMeta = metav1.TypeMeta{}
+		return found, err
+	}
+	found := &unstructured.Unstructured{}
+	return found, json.Unmarshal(raw, &found.Object)
 }
 
 type genericInformer struct{ informer *staticInformer }
@@ -217,7 +355,10 @@ func mutatingHooks(asked *policyCase) []mutating.PolicyHook {
 				hook.Bindings = append(hook.Bindings, binding)
 			}
 		}
-		hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = paramsOf(policy.Spec.ParamKind, asked.Params)
+		if len(hook.Bindings) == 0 {
+			continue // policySource starts from the bindings
+		}
+		hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = asked.paramsOf(policy.Spec.ParamKind)
 		hooks = append(hooks, hook)
 	}
 	return hooks
@@ -232,7 +373,10 @@ func validatingHooks(asked *policyCase) []validating.PolicyHook {
 				hook.Bindings = append(hook.Bindings, binding)
 			}
 		}
-		hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = paramsOf(policy.Spec.ParamKind, asked.Params)
+		if len(hook.Bindings) == 0 {
+			continue // policySource starts from the bindings
+		}
+		hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = asked.paramsOf(policy.Spec.ParamKind)
 		hooks = append(hooks, hook)
 	}
 	return hooks
@@ -334,17 +478,16 @@ func askFields(*casus) (any, error) {
 		return nil, err
 	}
 	for _, one := range typed.Schema().Types {
-		short := strings.TrimPrefix(one.Name, "io.k8s.api.")
-		parts := strings.Split(short, ".")
-		if len(parts) != 3 || one.Map == nil || parts[0] != "core" {
+		prefix := typeName(one.Name)
+		if prefix == "" || one.Map == nil {
 			continue
 		}
 		if one.Map.ElementRelationship == schemapkg.Atomic {
-			reply.Lists["v1."+parts[2]] = "atomic"
+			reply.Lists[prefix] = "atomic"
 		}
 		for _, field := range one.Map.Fields {
 			atom, _ := typed.Schema().Resolve(field.Type)
-			name := "v1." + parts[2] + "." + field.Name
+			name := prefix + "." + field.Name
 			if atom.List != nil {
 				switch {
 				case atom.List.ElementRelationship == schemapkg.Atomic:
@@ -360,6 +503,23 @@ func askFields(*casus) (any, error) {
 		}
 	}
 	return reply, nil
+}
+
+// typeName is what walkFields calls the type that the schema of server-side apply names so.
+func typeName(name string) string {
+	if short, found := strings.CutPrefix(name, "io.k8s.apimachinery.pkg.apis.meta.v1."); found {
+		return "meta." + short
+	}
+	parts := strings.Split(strings.TrimPrefix(name, "io.k8s.api."), ".")
+	switch {
+	case len(parts) != 3:
+		return ""
+	case parts[0] == "core":
+		return "v1." + parts[2]
+	case parts[0] == "apps" && parts[1] == "v1", parts[0] == "batch" && parts[1] == "v1":
+		return parts[0] + "." + parts[2]
+	}
+	return ""
 }
 
 func walkFields(reply fieldsReply, t reflect.Type) string {

@@ -1,231 +1,22 @@
-"""What ``fit`` says, for a person and as ``gpu-admit.io/fit/v1``; estimates nothing itself."""
+"""What ``fit`` says to a person; estimates nothing itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
-from msgspec import Struct
-
-from kubectl_gpuadmit.render.wording import encodable, escape_json
-from kubectl_gpuadmit.sizing.advice import Alternative, Configuration, Line
-from kubectl_gpuadmit.sizing.amount import Range
+from kubectl_gpuadmit.sizing.advice import Alternative, Configuration, Line, shortest
+from kubectl_gpuadmit.sizing.constants import GIB
 from kubectl_gpuadmit.sizing.envelope import Envelope
+from kubectl_gpuadmit.sizing.logged import compared
 from kubectl_gpuadmit.sizing.problem import Problem
-from kubectl_gpuadmit.sizing.products import Product
-from kubectl_gpuadmit.sizing.serving import Serving
 from kubectl_gpuadmit.sizing.startlog import StartLog
+from kubectl_gpuadmit.sizing.trial import Asked
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from kubectl_gpuadmit.render.page import Page
-
-SCHEMA_VERSION = "gpu-admit.io/fit/v1"
-GIB = 1 << 30
-_COLUMN = 15
-
-
-class Asked(Struct, frozen=True, kw_only=True):
-    """What was asked about."""
-
-    model: str
-    source: str
-    """Where its architecture was read."""
-    serving: Serving
-    product: Product | None = None
-    assumed: tuple[str, ...] = ()
-    """What was read into the model's name."""
-
-    @property
-    def engine(self) -> str:
-        serving = self.serving
-        return f"{serving.engine} {serving.version}".strip()
-
-
-# ---- data
-
-
-def document(asked: Asked, found: Envelope, fitting: Sequence[Alternative] = ()) -> dict[str, Any]:
-    """One answer as plain dicts and lists in the documented order."""
-    return {
-        "schemaVersion": SCHEMA_VERSION,
-        **_asked(asked),
-        **_answer(asked, found),
-        "remedies": [
-            {
-                "change": one.change,
-                "verified": True,
-                "gpus": one.envelope.gpus,
-                "maxModelLen": one.envelope.max_model_len,
-                "maxConcurrency": _rounded(_likely(one.envelope.max_concurrency), 2),
-            }
-            for one in _shortest(fitting)
-        ],
-    }
-
-
-def advice_document(asked: Asked, found: Sequence[Configuration]) -> dict[str, Any]:
-    """The configurations that fit, least memory first."""
-    return {
-        "schemaVersion": SCHEMA_VERSION,
-        **_asked(asked),
-        "configurations": [
-            _answer(
-                msgspec.structs.replace(asked, product=c.product, serving=c.serving), c.envelope
-            )
-            for c in found
-        ],
-    }
-
-
-def table_document(asked: Asked, found: Sequence[Line]) -> dict[str, Any]:
-    """Products × contexts."""
-    return {
-        "schemaVersion": SCHEMA_VERSION,
-        **_asked(asked),
-        "products": [
-            {
-                "gpu": line.product.name,
-                "memoryMiB": line.product.mib,
-                "contexts": [
-                    {
-                        "maxModelLen": cell.context,
-                        "fits": _fits(cell.envelope),
-                        "maxConcurrency": _rounded(_likely(cell.envelope.max_concurrency), 2),
-                        "burst": cell.envelope.problems[0].dimension
-                        if cell.envelope.problems
-                        else None,
-                        "unknown": list(cell.envelope.unknown),
-                    }
-                    for cell in line.cells
-                ],
-            }
-            for line in found
-        ],
-    }
-
-
-def log_document(asked: Asked, log: StartLog, found: Envelope | None) -> dict[str, Any]:
-    """A log's figures with the estimate beside them."""
-    return {
-        "schemaVersion": SCHEMA_VERSION,
-        **_asked(asked),
-        "log": {
-            "weightsGiB": _gib(log.weights),
-            "activationsGiB": _gib(log.activations),
-            "outsideTorchGiB": _gib(log.outside_torch),
-            "graphsGiB": _gib(log.graphs),
-            "kvCacheGiB": _gib(log.cache),
-            "kvCacheTokens": log.tokens,
-            "maxConcurrency": log.concurrency,
-            "refusal": log.refusal or None,
-        },
-        "estimate": None if found is None else _answer(asked, found),
-        "errors": [
-            {"what": what, "log": theirs, "estimate": ours, "error": round(error, 4)}
-            for what, theirs, ours, error in _compared(log, found)
-        ],
-    }
-
-
-def _asked(asked: Asked) -> dict[str, Any]:
-    return {"model": asked.model, "source": asked.source, "engine": asked.engine}
-
-
-def _answer(asked: Asked, found: Envelope) -> dict[str, Any]:
-    serving = asked.serving
-    return {
-        "gpu": asked.product.name if asked.product else None,
-        "gpus": found.gpus,
-        "tensorParallel": serving.tensor_parallel_size or 1,
-        "pipelineParallel": serving.pipeline_parallel_size or 1,
-        "maxModelLen": found.max_model_len,
-        "parameters": found.parameters,
-        "perGpu": {
-            "memoryMiB": asked.product.mib if asked.product else None,
-            "budgetGiB": _gib(found.budget),
-            "weightsGiB": _gib(_likely(found.weights)),
-            "activationsGiB": _gib(_likely(found.activations)),
-            "overheadGiB": _gib(_likely(found.overhead)),
-            "kvCacheGiB": _gib(_likely(found.kv_cache)),
-            "headroomGiB": _gib(_likely(found.headroom)),
-            "recoveryGiB": _gib(_likely(found.recovery)),
-            "loadingGiB": _gib(found.loading),
-        },
-        "kvBytesPerToken": _rounded(found.kv_bytes_per_token, 1),
-        "kvCacheTokens": _whole(_likely(found.kv_tokens)),
-        "maxConcurrency": _rounded(_likely(found.max_concurrency), 2),
-        "longestModelLen": _whole(_likely(found.longest)),
-        "fits": _fits(found),
-        "range": {
-            "weightsGiB": _ends(found.weights, GIB),
-            "activationsGiB": _ends(found.activations, GIB),
-            "overheadGiB": _ends(found.overhead, GIB),
-            "kvCacheGiB": _ends(found.kv_cache, GIB),
-            "kvCacheTokens": _ends(found.kv_tokens, 1),
-            "maxConcurrency": _ends(found.max_concurrency, 1),
-        },
-        "problems": [_problem(p) for p in found.problems],
-        "warnings": [_problem(p) for p in found.warnings],
-        "unknown": list(found.unknown),
-        "assumptions": [
-            *({"what": text, "source": "the model's name"} for text in asked.assumed),
-            *({"what": a.what, "source": a.source} for a in found.assumptions),
-        ],
-    }
-
-
-def _problem(problem: Problem) -> dict[str, Any]:
-    return {
-        "reason": f"fit/{problem.reason}",
-        "dimension": problem.dimension,
-        "detail": problem.detail,
-    }
-
-
-def _fits(found: Envelope) -> bool | None:
-    return {"fits": True, "exceeds": False}.get(found.fits)
-
-
-def _likely(amount: Range | None) -> float | None:
-    return None if amount is None else amount.likely
-
-
-def _gib(size: float | None) -> float | None:
-    return None if size is None else round(size / GIB, 2)
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
-
-
-def _ends(amount: Range | None, unit: int) -> list[float] | None:
-    if amount is None:
-        return None
-    return [round(amount.low / unit, 2), round(amount.high / unit, 2)]
-
-
-def to_json(data: dict[str, Any]) -> str:
-    """Indented JSON with a newline at the end."""
-    raw = msgspec.json.encode(encodable(data))
-    return escape_json(msgspec.json.format(raw, indent=2).decode()) + "\n"
-
-
-def to_yaml(data: dict[str, Any]) -> str:
-    """The same document as YAML, in ASCII where a value could move the cursor."""
-    import yaml
-
-    text: str = yaml.safe_dump(encodable(data), sort_keys=False, width=100, allow_unicode=False)
-    return text
-
-
-# ---- for a person
 
 _VERDICT = {
     "fits": ("ok", "FITS", "green"),
@@ -260,7 +51,7 @@ def fit(
     if fitting:
         page.blank()
         page.line(("What would fit", BOLD), (" (each tried)", "dim"))
-        for number, one in enumerate(_shortest(fitting), 1):
+        for number, one in enumerate(shortest(fitting), 1):
             most = one.envelope.max_concurrency
             length = one.envelope.max_model_len
             holds = f"{most.likely:,.1f} requests of {length:,} tokens" if most else ""
@@ -270,14 +61,6 @@ def fit(
         _account(page, found)
     _assumed(page, asked, found)
     return Text.assemble(page.text, end="")
-
-
-def _shortest(fitting: Sequence[Alternative]) -> list[Alternative]:
-    """One change of each argument: the one that asks least."""
-    first: dict[str, Alternative] = {}
-    for one in fitting:
-        first.setdefault(one.change.partition(" ")[0], one)
-    return list(first.values())
 
 
 def _subject(asked: Asked, found: Envelope) -> str:
@@ -435,31 +218,6 @@ def _cell(found: Envelope) -> str:
     return "fits" if most is None else f"{most:,.1f}" if most < 1000 else f"{most:,.0f}"
 
 
-_Compared = tuple[str, float, float, float]
-
-
-def _compared(log: StartLog, found: Envelope | None) -> list[_Compared]:
-    """What, the log's figure, ours, and the error as a share; GiB or tokens."""
-    if found is None:
-        return []
-    pairs = (
-        ("weights", log.weights, _likely(found.weights), GIB),
-        ("activations", log.activations, _likely(found.activations), GIB),
-        ("cache", log.cache, _likely(found.kv_cache), GIB),
-        (
-            "tokens",
-            float(log.tokens) if log.tokens is not None else None,
-            _likely(found.kv_tokens),
-            1,
-        ),
-    )
-    return [
-        (what, round(theirs / unit, 2), round(ours / unit, 2), ours / theirs - 1)
-        for what, theirs, ours, unit in pairs
-        if theirs and ours is not None
-    ]
-
-
 def log(
     asked: Asked,
     read: StartLog,
@@ -480,7 +238,7 @@ def log(
         page.blank()
         page.block([("  ", ""), page.mark("no")], read.refusal, indent=4)
     page.blank()
-    compared = {what: (ours, error) for what, _, ours, error in _compared(read, found)}
+    estimated = {one.what: one for one in compared(read, found)}
     page.line((f"  {'':<14}{'log':>14}{'estimate':>14}{'error':>9}", "dim"))
     for what, value, unit in (
         ("weights", read.weights, GIB),
@@ -493,10 +251,9 @@ def log(
         if value is None:
             continue
         theirs = f"{value / unit:,.2f} GiB" if unit == GIB else f"{value:,}"
-        if what in compared:
-            ours, error = compared[what]
-            mine = f"{ours:,.2f} GiB" if unit == GIB else f"{ours:,.0f}"
-            page.line((f"  {what:<14}{theirs:>14}{mine:>14}{error * 100:>+8.1f}%", ""))
+        if one := estimated.get(what):
+            mine = f"{one.ours:,.2f} GiB" if unit == GIB else f"{one.ours:,.0f}"
+            page.line((f"  {what:<14}{theirs:>14}{mine:>14}{one.error * 100:>+8.1f}%", ""))
         else:
             page.line((f"  {what:<14}{theirs:>14}", ""))
     if found is not None and found.unknown:

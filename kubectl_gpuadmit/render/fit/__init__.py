@@ -1,0 +1,1 @@
+"""The answers of ``fit``: as a page and as data."""
