@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks import devices
 from benchmarks.clusters import admitted, deployments
 
 ROOT = Path(__file__).parents[1]
@@ -23,6 +24,8 @@ PROGRAM = str(Path(sys.executable).parent / "kubectl-gpu_admit")
 EXAMPLES = ROOT / "examples"
 SIZES = {50: 500, 500: 5_000, 5_000: 50_000}
 """Nodes -> pods of the clusters."""
+WITH_DEVICES = 5_000
+"""Nodes of the clusters with DRA."""
 MANY = 1_000
 """Deployments in the large file."""
 
@@ -74,8 +77,9 @@ READ_YAML = (
 )
 
 
-def prepare(data: Path, sizes: Mapping[int, int], many: int) -> None:
-    """Makes what is not there yet: a folder for each cluster, ``one.yaml`` and ``many.yaml``."""
+def prepare(data: Path, sizes: Mapping[int, int], many: int, with_devices: int) -> None:
+    """Makes what is not there yet: a folder for each cluster, ``one.yaml``, ``many.yaml``, and
+    clusters of ``with_devices`` nodes with DRA."""
     data.mkdir(exist_ok=True)
     for nodes, pods in sizes.items():
         directory = data / f"{nodes}"
@@ -86,12 +90,23 @@ def prepare(data: Path, sizes: Mapping[int, int], many: int) -> None:
             made += "write_cluster(pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))"
             argv = python(made, str(directory), str(nodes), str(pods))
             subprocess.run(argv, cwd=ROOT, check=True)
+    if not all(devices.snapshot(data, with_devices, each).exists() for each in devices.KINDS):
+        print(f"making clusters of {with_devices:,} nodes with DRA", file=sys.stderr)
+        made = "import sys, pathlib\nfrom benchmarks.devices import write_clusters\n"
+        made += "write_clusters(pathlib.Path(sys.argv[1]), int(sys.argv[2]))"
+        subprocess.run(python(made, str(data), str(with_devices)), cwd=ROOT, check=True)
     (data / "one.yaml").write_text(admitted(replicas=8), "utf-8")
     (data / "many.yaml").write_text(deployments(many), "utf-8")
 
 
 def rows(
-    command: Sequence[str], data: Path, sizes: Mapping[int, int], many: int, *, runs: int = 3
+    command: Sequence[str],
+    data: Path,
+    sizes: Mapping[int, int],
+    many: int,
+    with_devices: int,
+    *,
+    runs: int = 3,
 ) -> Iterator[Row]:
     """Measures ``command`` on what ``prepare`` made, each row beside its reference."""
 
@@ -122,15 +137,25 @@ def rows(
     yield Row(f"check {where}", got, "PyYAML C loader", reference)
     got = ours("check", thousand, snapshot=data / f"{middle}")
     yield Row(f"check {where}, with remedies", got, "PyYAML C loader", reference)
+    for each, (_, what) in devices.KINDS.items():
+        path = devices.snapshot(data, with_devices, each)
+        size = path.stat().st_size / 1e6
+        reference = measure(python(READ_JSON, str(path)), runs)
+        yield Row(f"json.load, {with_devices:,} nodes x {each} {what}, {size:.0f} MB", reference)
+        for name in devices.ASKS:
+            got = ours("explain", "-f", str(data / f"claim-{name}.json"), snapshot=path)
+            which = "fits" if name == "fits" else "never fits"
+            row = f"explain a claim that {which}, {with_devices:,} nodes x {each}"
+            yield Row(row, got, "json.load", reference)
 
 
 def main() -> int:
-    prepare(DATA, SIZES, MANY)
-    measured = list(rows([PROGRAM], DATA, SIZES, MANY))
+    prepare(DATA, SIZES, MANY, WITH_DEVICES)
+    measured = list(rows([PROGRAM], DATA, SIZES, MANY, WITH_DEVICES))
     print(f"{'what':<54} {'s':>7} {'MiB':>6}  exit  ratio")
     for row in measured:
         print(row)
-    explained = [row for row in measured if row.against == "json.load"]
+    explained = [row for row in measured if row.name.startswith("explain 8 pods")]
     for smaller, larger in itertools.pairwise(explained):
         times = larger.got.seconds / smaller.got.seconds
         print(f"  {larger.name}: {times:.1f} times the time of {smaller.name}")

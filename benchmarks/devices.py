@@ -1,9 +1,9 @@
-"""``python -m benchmarks.devices``: a ResourceClaim explained against large clusters with DRA.
+"""Large clusters with DRA, and two ResourceClaims to ask about: rows of ``python -m benchmarks``.
 
 Two clusters: nodes of 8 whole GPUs, and nodes whose 8 GPUs are 56 MIG devices with shared counters.
-On every second node one device is taken. Asked are a claim that fits and one that no device meets,
-for which every device is looked at. Figures are CPU seconds of whole processes, the best of two:
-these hold on a machine that others use too.
+On every second node one device is taken. One claim fits, one is met by no device and is explained
+with its funnel. ``python -m benchmarks.devices`` prints CPU seconds of whole processes, the best of
+two: these hold on a machine that others use too.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.__main__ import DATA
-
 Json = dict[str, Any]
+
+DATA = Path(__file__).parent / ".data"
 
 DRIVER = "gpu.nvidia.com"
 API = "resource.k8s.io/v1"
@@ -120,6 +120,22 @@ def claim(selector: str) -> Json:
     }
 
 
+def write_clusters(data: Path, nodes: int) -> None:
+    """``devices-NODESxDEVICES.json`` for each kind, and the claims."""
+    for devices in KINDS:
+        path = snapshot(data, nodes, devices)
+        if not path.exists():
+            listed = {"apiVersion": "v1", "kind": "List", "items": list(cluster(nodes, devices))}
+            written(path, listed)
+    for name, selector in ASKS.items():
+        written(data / f"claim-{name}.json", claim(selector))
+    written(data / "nothing.json", {"apiVersion": "v1", "kind": "List", "items": []})
+
+
+def snapshot(data: Path, nodes: int, devices: int) -> Path:
+    return data / f"devices-{nodes}x{devices}.json"
+
+
 def written(path: Path, body: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(body), encoding="utf-8")
@@ -143,19 +159,17 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--runs", type=int, default=2)
     given = parser.parse_args()
+    write_clusters(DATA, given.nodes)
     for devices, (_, what) in KINDS.items():
-        listed = {"apiVersion": "v1", "kind": "List", "items": list(cluster(given.nodes, devices))}
-        snapshot = written(DATA / f"devices-{given.nodes}x{devices}.json", listed)
-        size = snapshot.stat().st_size / 2**20
+        path = snapshot(DATA, given.nodes, devices)
+        size = path.stat().st_size / 2**20
         print(f"{given.nodes} nodes x {devices} {what}, {size:.0f} MiB", flush=True)
-        nothing = written(DATA / "nothing.json", {"apiVersion": "v1", "kind": "List", "items": []})
-        for name, path in [
-            ("read only", nothing),
-            *((name, written(DATA / f"claim-{name}.json", claim(s))) for name, s in ASKS.items()),
-        ]:
-            argv = [sys.executable, "-m", "kubectl_gpuadmit.cli.main", "explain", "-f", str(path)]
-            seconds, peak = spent([*argv, "--snapshot", str(snapshot)], given.runs)
-            print(f"  {name:10} {seconds:6.1f} s of CPU {peak:6.0f} MiB", flush=True)
+        for name in ("nothing", *(f"claim-{name}" for name in ASKS)):
+            argv = [sys.executable, "-m", "kubectl_gpuadmit.cli.main", "explain"]
+            argv += ["-f", str(DATA / f"{name}.json"), "--snapshot", str(path)]
+            seconds, peak = spent(argv, given.runs)
+            shown = "read only" if name == "nothing" else name
+            print(f"  {shown:12} {seconds:6.1f} s of CPU {peak:6.0f} MiB", flush=True)
     return 0
 
 

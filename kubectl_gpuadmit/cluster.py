@@ -325,13 +325,17 @@ class Cluster:
     def remembered(self, key: object, kinds: Iterable[str], make: Callable[[], object]) -> object:
         """What ``make`` works out from objects of these kinds alone: made once for all forks in
         which these objects are the same. ``make`` must not read them later."""
-        state = tuple(self._states.get(kind, self._origin) for kind in kinds)
+        state = self.state_of(kinds)
         versions = self._remembered.setdefault(key, {})
         if state not in versions:
             while len(versions) >= _VERSIONS:
                 del versions[next(iter(versions))]
             versions[state] = make()
         return versions[state]
+
+    def state_of(self, kinds: Iterable[str]) -> tuple[object, ...]:
+        """Equal for forks in which the objects of these kinds are the same."""
+        return tuple(self._states.get(kind, self._origin) for kind in kinds)
 
     def namespace(self, name: str) -> Namespace | None:
         found = self.get("Namespace", "", name)

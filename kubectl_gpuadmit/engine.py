@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit import claim_alone, remedies, rules
-from kubectl_gpuadmit.admission import limit_range
+from kubectl_gpuadmit import claim_alone, remedies, rules, templates
+from kubectl_gpuadmit.admission import decoding, limit_range, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
@@ -31,7 +31,9 @@ from kubectl_gpuadmit.proposals import Case
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import (
     Finding,
+    Outcome,
     Ref,
+    Remedy,
     Report,
     Skipped,
     Source,
@@ -120,7 +122,8 @@ def evaluate(
     state = _begun(cluster, policy, kubernetes)
     terms = _terms(policy, now, kubernetes, requester)
     brought: list[tuple[Document, KubeObject]] = []
-    items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought)
+    told: dict[Ref, _Said] = {}
+    items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought, told)
     refused = {(v.ref.kind, v.ref.namespace, v.ref.name): v.location for v in verdicts}
     lone = claim_alone.of_run(brought, (item.workload for item in items), state)
     budget = remedies.Budget.for_cluster(cluster)
@@ -132,7 +135,8 @@ def evaluate(
             case = Case(item.document, item.workload, verdict, state, terms)
             found = remedies.search(case, namespace, budget)
             verdict = structs.replace(verdict, remedies=found)
-        verdicts.append(_naming_refused(verdict, refused))
+        verdict = _naming_refused(verdict, refused)
+        verdicts.append(_with_what_was_said(verdict, told, verdict.ref))
         state = after
     for one in lone:
         verdict = claim_alone.judged(one, state, terms)
@@ -140,7 +144,7 @@ def evaluate(
             unsearched += budget.left <= 0
             case = Case(one.document, one.workload, verdict, state, terms)
             verdict = structs.replace(verdict, remedies=remedies.search(case, namespace, budget))
-        verdicts.append(claim_alone.about(one, verdict))
+        verdicts.append(_with_what_was_said(claim_alone.about(one, verdict), told, one.ref))
     asked = _asked(items, policy)
     return Report(
         as_of=now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -223,10 +227,12 @@ def _sort_out(
     terms: Terms,
     namespace: str,
     brought: list[tuple[Document, KubeObject]],
+    told: dict[Ref, _Said],
 ) -> tuple[list[_Item], list[Verdict], list[Skipped]]:
     """Workloads in order, refusals of what the run brings along, and what became of all else.
 
-    What is applied, is applied to ``state`` and added to ``brought``.
+    What is applied, is applied to ``state`` and added to ``brought``, and what policies said of it
+    to ``told``.
     """
     items: list[_Item] = []
     refused: list[Verdict] = []
@@ -242,12 +248,31 @@ def _sort_out(
                 skipped.append(unreadable(problem))
                 continue
             ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
-            findings, unknowns = apply(obj, state, kubernetes=terms.kubernetes)
+            misread, said = _misread(document, obj.namespace, terms), _Said()
+            if not misread:
+                obj, said = _by_policies(document, obj, ref, namespace, state, terms)
+            denied = tuple(one for one in said.findings if one.level == "deny")
+            findings, unknowns = (*misread, *denied), said.unknowns
+            if not findings:
+                findings, unknowns = apply(obj, state, kubernetes=terms.kubernetes)
             if findings:
-                refused.append(_refusal(ref, document.location, findings, unknowns))
+                refusal = _refusal(ref, document.location, findings, unknowns)
+                if misread:
+                    found = _corrected(document, state, terms, namespace)
+                    refusal = structs.replace(refusal, remedies=found)
+                refused.append(refusal)
             else:
-                skipped.append(Skipped(ref=ref, location=document.location, treated="applied"))
+                skipped.append(
+                    Skipped(
+                        ref=ref,
+                        location=document.location,
+                        treated="applied",
+                        detail=said.changed,
+                    )
+                )
                 brought.append((document, obj))
+                if said.findings or said.unknowns:
+                    told[ref] = said
         else:
             pending.append(document)
     for document in pending:
@@ -262,10 +287,68 @@ def _sort_out(
             skipped.append(unreadable(problem))
             continue
         if isinstance(made, Skipped):
-            skipped.append(made)
+            misread = _misread(document, namespace, terms)
+            if misread:
+                refused.append(_refusal(made.ref, document.location, misread, ()))
+            else:
+                skipped.append(made)
         else:
             items.append(_Item(document, made))
     return items, refused, skipped
+
+
+class _Said(Struct, frozen=True):
+    """What policies of the cluster said of an object that the run brings along."""
+
+    findings: tuple[Finding, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
+    changed: str = ""
+    """Which policies changed it."""
+
+
+def _by_policies(
+    document: Document, obj: KubeObject, ref: Ref, namespace: str, state: State, terms: Terms
+) -> tuple[KubeObject, _Said]:
+    """The object as MutatingAdmissionPolicies leave it, and what policies say of it."""
+    if not native.present(state.cluster):
+        return obj, _Said()
+    from kubectl_gpuadmit.admission.native import told
+    from kubectl_gpuadmit.admission.native.who import Makers
+
+    makers = Makers.of_object(terms.requester)
+    said = told.brought_policies(
+        document.data, ref, makers, state.cluster, kubernetes=terms.kubernetes
+    )
+    if not said.mutations:
+        return obj, _Said(tuple(said.findings), tuple(said.unknowns))
+    by = " and ".join(dict.fromkeys(one.summary for one in said.mutations))
+    data = document.data
+    for mutation in said.mutations:
+        data = templates.changed(data, mutation.ops)
+    try:
+        after = _at_home(decode_object(structs.replace(document, data=data)), namespace)
+    except BadManifest as problem:
+        missing = f"what becomes of the {ref.kind} that {by} make: {problem.message}"
+        unsure = Unknown("admission/policy", missing, "deny")
+        return obj, _Said(tuple(said.findings), (*said.unknowns, unsure))
+    return after, _Said(tuple(said.findings), tuple(said.unknowns), f"changed by {by}")
+
+
+def _with_what_was_said(verdict: Verdict, told: dict[Ref, _Said], ref: Ref) -> Verdict:
+    """A verdict with what policies warn or cannot be known to say of objects that the run brought
+    along: of the object itself, of a workload those of its namespace."""
+    mine = [told[ref]] if ref in told else []
+    if not mine:
+        mine = [said for one, said in told.items() if one.namespace == verdict.ref.namespace]
+    findings = [one for said in mine for one in said.findings]
+    unknowns = [one for said in mine for one in said.unknowns]
+    if not findings and not unknowns:
+        return verdict
+    return structs.replace(
+        verdict,
+        findings=(*verdict.findings, *findings),
+        unknowns=(*verdict.unknowns, *(one for one in unknowns if one not in verdict.unknowns)),
+    )
 
 
 def _at_home(obj: KubeObject, namespace: str) -> KubeObject:
@@ -295,6 +378,45 @@ def apply(
         # who else holds devices is not known from the claims that the run brings along
         state.cluster.apply(obj, makes_known=obj.kind != "ResourceClaim")
     return (*findings, *charged), unknowns
+
+
+def _misread(document: Document, namespace: str, terms: Terms) -> tuple[Finding, ...]:
+    """Why the API server does not even read an object: fields that it does not know, wrong types.
+
+    Of a lower level than ``deny`` nothing is told: the object then counts as it is read.
+    """
+    if not document.line:
+        return ()
+    found = decoding.of_object(document.data, kubernetes=terms.kubernetes)
+    return tuple(
+        one
+        for one in found
+        if terms.policy.level(one.rule, namespace=namespace, default=one.level) == "deny"
+    )
+
+
+def _corrected(
+    document: Document, state: State, terms: Terms, namespace: str
+) -> tuple[Remedy, ...]:
+    """Changes after which the object is read and let in."""
+    import jsonpatch
+
+    made = decoding.corrected(document.data, kubernetes=terms.kubernetes)
+    if made is None:
+        return ()
+    summary, cost, patch = made
+    data = jsonpatch.apply_patch(document.data, patch)
+    changed = structs.replace(document, data=data)
+    try:
+        obj = _at_home(decode_object(changed), namespace)
+    except BadManifest:
+        return ()
+    if _misread(changed, obj.namespace, terms):
+        return ()
+    if apply(obj, state.fork(), kubernetes=terms.kubernetes)[0]:
+        return ()
+    outcome = Outcome("admitted", "unknown")
+    return (Remedy(summary, tuple(patch), "", cost, verified=True, result=outcome),)
 
 
 def _invalid(obj: KubeObject, cluster: Cluster, kubernetes: str) -> tuple[Finding, ...]:

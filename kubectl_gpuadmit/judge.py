@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec import Struct, structs
 from msgspec.json import encode
 
 from kubectl_gpuadmit import asking, occupants, templates
-from kubectl_gpuadmit.admission import chain, native
+from kubectl_gpuadmit.admission import chain, decoding, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.asking import Terms
 from kubectl_gpuadmit.cluster import Cluster
@@ -40,6 +40,9 @@ from kubectl_gpuadmit.verdict import (
     Verdict,
 )
 from kubectl_gpuadmit.verdict import Group as Share
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.admission.native.told import Policies
 
 __all__ = ["GRAVEST_PLACEMENT", "PENDING_KEPT", "State", "Terms", "judge"]
 
@@ -129,8 +132,11 @@ class _Group(Struct):
 def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, State]:
     """The verdict on ``workload``, and the state that later workloads of the run meet."""
     state = before.fork()
+    read = decoding.of_workload(workload, kubernetes=terms.kubernetes)
     workload, of_object = _by_policies(workload, state.cluster, terms)
-    findings = [f for told in workload.findings for f in asking.levelled(told, terms, workload)]
+    findings = [
+        f for told in (*read, *workload.findings) for f in asking.levelled(told, terms, workload)
+    ]
     unknowns = list(workload.unknowns)
 
     running = occupants.replaced_by(workload, state.cluster)
@@ -172,20 +178,34 @@ class _OfObject(Struct):
 
 
 def _by_policies(workload: Workload, cluster: Cluster, terms: Terms) -> tuple[Workload, _OfObject]:
-    """The workload as MutatingAdmissionPolicies leave it: its controller sees no other."""
+    """The workload as MutatingAdmissionPolicies leave it and what is made of it on the way to the
+    pods: its controller sees no other."""
+    made = _OfObject([], [], [])
     if not native.present(cluster):
-        return workload, _OfObject([], [], [])
+        return workload, made
     from kubectl_gpuadmit.admission.native import told
+    from kubectl_gpuadmit.admission.native.who import Makers
 
-    said = told.workload_policies(workload, terms.requester, cluster, kubernetes=terms.kubernetes)
-    mutations, after = [], workload.manifest
+    makers = Makers.of_object(terms.requester)
+    said = told.workload_policies(workload, makers, cluster, kubernetes=terms.kubernetes)
+    workload = _followed(workload, said, made, cluster, terms)
+    said = told.between_policies(workload, cluster, kubernetes=terms.kubernetes)
+    return _followed(workload, said, made, cluster, terms), made
+
+
+def _followed(
+    workload: Workload, said: Policies, made: _OfObject, cluster: Cluster, terms: Terms
+) -> Workload:
+    """The workload after the mutations that policies have said; adds all of it to ``made``."""
+    made.findings += said.findings
+    made.unknowns += said.unknowns
+    after = workload.manifest
     for mutation in said.mutations:
         before = templates.present(after, mutation.ops)
-        mutations.append(structs.replace(mutation, before=before))
+        made.mutations.append(structs.replace(mutation, before=before))
         after = templates.changed(after, mutation.ops)
-    made = _OfObject(mutations, said.findings, said.unknowns)
-    if not mutations:
-        return workload, made
+    if not said.mutations:
+        return workload
     again: object
     try:
         again = expand(
@@ -197,11 +217,11 @@ def _by_policies(workload: Workload, cluster: Cluster, terms: Terms) -> tuple[Wo
     except BadManifest as problem:
         again = problem
     if isinstance(again, Workload):
-        return again, made
-    policies = " and ".join(mutation.summary for mutation in mutations)
+        return again
+    policies = " and ".join(mutation.summary for mutation in said.mutations)
     missing = f"what becomes of the {workload.ref.kind} that {policies} make: {again}"
     made.unknowns.append(Unknown("admission/policy", missing, "deny"))
-    return workload, made
+    return workload
 
 
 def _takes_effect(
@@ -365,7 +385,9 @@ def _running(
         return "not-a-model", ()
     from kubectl_gpuadmit.policy import serving_words
 
-    found = serving.pod_fit(workload, group, pod, cluster, terms.policy, now=terms.now)
+    found = serving.pod_fit(
+        workload, group, pod, cluster, terms.policy, now=terms.now, kubernetes=terms.kubernetes
+    )
     nodes = frozenset(placed.places)
     return found.standing(nodes), serving_words.served(group.role, found, nodes)
 

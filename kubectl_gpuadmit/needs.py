@@ -105,49 +105,54 @@ def needs(
     if any(pod.spec.runtimeClassName for pod in pods):
         found.append(Need("RuntimeClass"))
     if any(map(_has_volumes, pods)):
-        found += [
-            Need(kind)
-            for kind in (
-                "PersistentVolumeClaim",
-                "PersistentVolume",
-                "StorageClass",
-                "CSINode",
-                "CSIDriver",
-                "CSIStorageCapacity",
-            )
-        ]
-    claiming = set(claims_in)
-    if claiming or any(pod.spec.resourceClaims for pod in pods):
-        found.append(Need("ResourceClaimTemplate", tuple(sorted({*homes, *claiming}))))
-    claims = bool(claiming) or any(pod.spec.resourceClaims for pod in pods)
-    if claims or any(map(_may_get_devices, pods)):
-        # without claims they matter only where a DeviceClass backs a resource: the filter says so
-        kinds = ("ResourceClaim", "ResourceSlice", "DeviceTaintRule")
-        found += [Need(kind, optional=not claims) for kind in kinds]
+        found += map(Need, _VOLUME_KINDS)
+    found += _of_claims(pods, homes, frozenset(claims_in))
     if any(map(_takes_part_in_alignment, pods)):
         found += ALIGNMENT
     if any(one.ref.kind == "TrainJob" for one in listed):
         found += [Need("TrainingRuntime", homes), Need("ClusterTrainingRuntime")]
     asked = [rule for rule in rules.values() if _is_on(rule, policy, homes)]
-    if policy.names("dra/one-owner") and not any(need.kind == "ResourceSlice" for need in found):
-        found.append(Need("ResourceSlice"))
-    if any(rule.family == "ephemeral" for rule in asked):
+    families = {rule.family for rule in asked}
+    if policy.names("dra/one-owner"):
+        _add(found, Need("ResourceSlice"))
+    if "ephemeral" in families:
         found.append(Need("Job"))
-    if any(rule.family == "topology" for rule in asked):
-        have = {need.kind for need in found}
-        wanted = (Need("GpuTopology", optional=True), Need("ResourceSlice", optional=True))
-        found += [need for need in wanted if need.kind not in have]
+    if "topology" in families:
+        _add(found, Need("GpuTopology", optional=True), Need("ResourceSlice", optional=True))
     if any(serving.may_serve(pod, policy) for pod in pods):
-        if all(need.kind != "GpuTopology" for need in found):
-            found.append(Need("GpuTopology", optional=True))  # memory that nobody holds
+        _add(found, Need("GpuTopology", optional=True))  # memory that nobody holds
         found += _config_maps(listed, policy)
-    there = {need.kind for need in found}
-    found += [
-        Need(kind)
-        for kind in sorted({kind for rule in asked for kind in rule.needs} - there)
-        if kind != "GpuPoolHistory"
-    ]
+    kinds = {kind for rule in asked for kind in rule.needs} - {"GpuPoolHistory"}
+    _add(found, *map(Need, sorted(kinds)))
     return tuple(found)
+
+
+_VOLUME_KINDS = (
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "StorageClass",
+    "CSINode",
+    "CSIDriver",
+    "CSIStorageCapacity",
+)
+
+
+def _add(found: list[Need], *needs: Need) -> None:
+    """Those of which the kind is not needed already."""
+    there = {need.kind for need in found}
+    found += [need for need in needs if need.kind not in there]
+
+
+def _of_claims(
+    pods: Iterable[Pod], homes: tuple[str, ...], claiming: frozenset[str]
+) -> Iterator[Need]:
+    claims = bool(claiming) or any(pod.spec.resourceClaims for pod in pods)
+    if claims:
+        yield Need("ResourceClaimTemplate", tuple(sorted({*homes, *claiming})))
+    if claims or any(map(_may_get_devices, pods)):
+        # without claims they matter only where a DeviceClass backs a resource: the filter says so
+        for kind in ("ResourceClaim", "ResourceSlice", "DeviceTaintRule"):
+            yield Need(kind, optional=not claims)
 
 
 class Place(Struct, frozen=True):

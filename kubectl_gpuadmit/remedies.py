@@ -23,6 +23,7 @@ from kubectl_gpuadmit.judge import State, judge
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.policy import serving
 from kubectl_gpuadmit.proposals import Case, Proposal
+from kubectl_gpuadmit.proposals.decoding import fields_corrected
 from kubectl_gpuadmit.verdict import Outcome, Remedy, Skipped, Verdict
 
 ENOUGH = 3
@@ -75,6 +76,9 @@ def search(
     """
     if budget.left <= 0:
         return ()
+    correction = fields_corrected(case)
+    if correction is not None:
+        return _after(correction, case, namespace, budget)
     candidates = _distinct(case, proposals.for_verdict(case))
     found: list[tuple[list[Proposal], Remedy]] = []
     tries = min(budget.per_workload, budget.left)
@@ -96,6 +100,32 @@ def search(
         if outcome is not None:
             found.append((parts, _remedy(renewed, outcome)))
     return tuple(remedy for _, remedy in found)
+
+
+def _after(correction: Proposal, case: Case, namespace: str, budget: Budget) -> tuple[Remedy, ...]:
+    """The correction of a misread object, alone if that is enough, else with what would then help:
+    the object says something else once all of it is read."""
+    budget.left -= 1
+    changed = _expanded(case, [correction], namespace, case.before)
+    data = _changed(case, [correction])
+    if changed is None or data is None:
+        return ()
+    verdict, _ = judge(changed, case.before, case.terms)
+    document = structs.replace(case.document, data=data)
+    corrected = structs.replace(case, document=document, workload=changed, verdict=verdict)
+    if fields_corrected(corrected) is not None:
+        return ()
+    if not wanted(verdict):
+        return (_remedy([correction], verdict.outcome),)
+    return tuple(
+        structs.replace(
+            remedy,
+            summary=f"{correction.summary}; {remedy.summary}",
+            patch=(*correction.patch, *remedy.patch),
+            cost=correction.cost + remedy.cost,
+        )
+        for remedy in search(corrected, namespace, budget)
+    )
 
 
 def _renewed(case: Case, parts: list[Proposal], namespace: str) -> list[Proposal]:
@@ -151,7 +181,13 @@ def _runs_nowhere(case: Case, parts: list[Proposal], namespace: str) -> bool:
     policy, cluster = case.terms.policy, case.before.cluster
     return not all(
         serving.pod_fit(
-            changed, group, group.pod, cluster, policy, now=case.terms.now
+            changed,
+            group,
+            group.pod,
+            cluster,
+            policy,
+            now=case.terms.now,
+            kubernetes=case.terms.kubernetes,
         ).runs_somewhere
         for group in changed.groups
         if group.count and serving.may_serve(group.pod, policy)

@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from tests.controlplane import binaries
 from tests.controlplane.bed import PROGRAMS, ControlPlane
+from tests.fakes.apiserver import ApiServer
 
 # In CI a property is tried on the same examples each time: what failed there fails here too.
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -34,6 +35,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """A stand-in for an API server, at its wire."""
+    with ApiServer() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.engine import evaluate
+from kubectl_gpuadmit.judge import State, Terms, judge
 from kubectl_gpuadmit.kube.manifests import read_documents
 from kubectl_gpuadmit.kube.objects import KubeObject
+from kubectl_gpuadmit.kube.workloads import Workload
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.policy.load import load_policy
+from kubectl_gpuadmit.rule import Rule
 from kubectl_gpuadmit.verdict import Report, Source, Verdict
 from tests.placement.build import GPU, KNOWN, NOW, decoded
 
@@ -128,3 +132,19 @@ def outcomes(made: Report) -> list[tuple[str, str, str, str, tuple[str, ...]]]:
         (v.ref.name, v.admission, v.placement, " ".join(p.node for p in v.places), v.blockers)
         for v in made.workloads
     ]
+
+
+def judged(workload: Workload, cluster: Cluster, *rules: Rule, by: Policy = QUIET) -> Verdict:
+    return judge(workload, State(cluster, Ledger.of(cluster)), Terms(by, NOW, rules))[0]
+
+
+def decoded_quota(hard: str, *, used: str = "0") -> KubeObject:
+    key = f"requests.{GPU}"
+    return decoded(
+        {
+            "kind": "ResourceQuota",
+            "metadata": {"name": "gpus", "namespace": "default"},
+            "spec": {"hard": {key: hard}},
+            "status": {"hard": {key: hard}, "used": {key: used}},
+        }
+    )

@@ -97,15 +97,16 @@ def test_every_row_is_measured_on_clusters_of_any_size(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent))
     sizes = {3: 9, 6: 20, 9: 40}
-    prepare(tmp_path, sizes, 4)
+    prepare(tmp_path, sizes, 4, 2)
     assert [path.name for path in sorted(tmp_path.iterdir())] == [
-        "3", "6", "9", "many.yaml", "one.yaml",
+        "3", "6", "9", "claim-fits.json", "claim-never.json", "devices-2x56.json",
+        "devices-2x8.json", "many.yaml", "nothing.json", "one.yaml",
     ]  # fmt: skip
     assert capsys.readouterr().err.splitlines()[0] == "making a cluster of 3 nodes and 9 pods"
-    prepare(tmp_path, sizes, 4)
+    prepare(tmp_path, sizes, 4, 2)
     assert capsys.readouterr().err == "", "what is there is kept"
     command = [sys.executable, "-m", "kubectl_gpuadmit.cli.main"]
-    measured = list(rows(command, tmp_path, sizes, 4, runs=1))
+    measured = list(rows(command, tmp_path, sizes, 4, 2, runs=1))
     assert [re.sub(r"\d+ MB", "N MB", row.name) for row in measured] == [
         "python -c pass",
         "--help",
@@ -119,6 +120,12 @@ def test_every_row_is_measured_on_clusters_of_any_size(
         "PyYAML C loader, 4 Deployments",
         "check 4 Deployments, 6 nodes",
         "check 4 Deployments, 6 nodes, with remedies",
+        "json.load, 2 nodes x 8 whole GPUs, N MB",
+        "explain a claim that fits, 2 nodes x 8",
+        "explain a claim that never fits, 2 nodes x 8",
+        "json.load, 2 nodes x 56 MIG devices, N MB",
+        "explain a claim that fits, 2 nodes x 56",
+        "explain a claim that never fits, 2 nodes x 56",
     ]
     assert {row.got.code for row in measured} <= {0, 1}
     for row in measured:

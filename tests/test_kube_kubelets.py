@@ -3,7 +3,6 @@ clusters do not have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,6 @@ CONFIGZ = {
     }
 }
 NODES = Need("Node")
-
-
-@pytest.fixture
-def server() -> Iterator[ApiServer]:
-    with ApiServer() as running:
-        yield running
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,14 @@ def test_every_module_says_in_its_docstring_what_it_knows() -> None:
         if not ast.get_docstring(ast.parse(m.read_text("utf-8")))
     ]
     assert silent == []
+
+
+def test_the_map_for_contributors_names_every_part_of_the_package_and_no_other() -> None:
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text("utf-8")
+    table = text[text.index("| `kubectl_gpuadmit/` | what |") : text.index("| beside it |")]
+    firsts = [line.split("|")[1] for line in table.splitlines()[2:] if line.startswith("|")]
+    assert sorted(re.findall(r"`([^`]+)`", " ".join(firsts))) == sorted(
+        f"{part.name}/" if part.is_dir() else part.name
+        for part in PACKAGE.iterdir()
+        if part.name not in ("__init__.py", "__pycache__", "py.typed")
+    )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.workloads import DeclaredKind, Workload, expand, kinds
-from kubectl_gpuadmit.kube.workloads.pointers import matches, parse_path
+from kubectl_gpuadmit.kube.workloads.paths import matches, parse_path
 from kubectl_gpuadmit.verdict import Skipped
 
 JOB = """\

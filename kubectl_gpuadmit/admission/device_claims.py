@@ -88,18 +88,17 @@ def judged(obj: KubeObject) -> bool:
 def findings(
     obj: KubeObject,
     *,
-    stored: KubeObject | None = None,
     kubernetes: str = "1.37",
+    stored: KubeObject | None = None,
     gates: Gates = DEFAULT,
 ) -> tuple[Finding, ...]:
     """One finding for each complaint; () for an object of another kind.
 
-    ``stored``: the object of this name that is there already. One that has the same spec was taken
-    once, and is not validated again.
+    ``stored`` is the object of that name which is there already.
     """
-    if not judged(obj) or (stored is not None and _spec(stored) == _spec(obj)):
+    if not judged(obj):
         return ()
-    found = errors(obj, kubernetes=kubernetes, gates=gates)
+    found = errors(obj, kubernetes=kubernetes, stored=stored, gates=gates)
     flat = obj.apiVersion.endswith("/v1beta1")
     name = stored_name(obj)
     kind = f"{obj.kind}.{DRA_GROUP}"
@@ -115,16 +114,17 @@ def findings(
     )
 
 
-def _spec(obj: KubeObject) -> object:
-    return getattr(obj, "spec", None)
-
-
 def errors(
-    obj: KubeObject, *, kubernetes: str = "1.37", gates: Gates = DEFAULT
+    obj: KubeObject,
+    *,
+    kubernetes: str = "1.37",
+    stored: KubeObject | None = None,
+    gates: Gates = DEFAULT,
 ) -> list[FieldError]:
     """All complaints, in the API server's order."""
+    unchanged = stored is not None and _selecting(stored) == _selecting(obj)
     flat = obj.apiVersion.endswith("/v1beta1")
-    check = _Check(kubernetes, allocator.of(kubernetes, gates), flat=flat)
+    check = _Check(kubernetes, allocator.of(kubernetes, gates), flat=flat, stored=unchanged)
     check.metadata(obj.metadata, namespaced=not isinstance(obj, DeviceClass))
     match obj:
         case ResourceClaim():
@@ -137,15 +137,31 @@ def errors(
     return check.found()
 
 
-class _Check:
-    """One object. ``flat``: v1beta1, whose requests have no ``exactly`` around what is asked."""
+def _selecting(obj: KubeObject) -> object:
+    """The part of an object that is stored or new as a whole, with its selectors."""
+    match obj:
+        case ResourceClaim():
+            return obj.spec
+        case ResourceClaimTemplate():
+            return obj.spec.spec
+        case DeviceClass():
+            return obj.spec.selectors
+    return None
 
-    def __init__(self, kubernetes: str, features: Features, *, flat: bool) -> None:
+
+class _Check:
+    """One object. ``flat``: v1beta1, whose requests have no ``exactly`` around what is asked.
+
+    ``stored``: its selectors stand in the cluster already, and are not looked at again.
+    """
+
+    def __init__(self, kubernetes: str, features: Features, *, flat: bool, stored: bool) -> None:
         self._kubernetes = kubernetes
         self._features = features
         self._joined: dict[str, set[str]] = {}
         """Request, '' for all of them -> attributes of the constraints that are about it."""
         self._flat = flat
+        self._stored = stored
         self._by_hand: list[FieldError] = []
         self._declared: list[FieldError] = []
 
@@ -179,7 +195,7 @@ class _Check:
                 self._cannot_be_set((*at, field))
 
     def _cannot_be_set(self, where: Where) -> None:
-        self._by_hand.append(forbidden(_MANY, where, "cannot be set"))
+        self._by_hand.append(FieldError(_MANY, where, "Forbidden", None, "cannot be set"))
 
     def _labelled(self, meta: ObjectMeta, at: Where, *, annotations_first: bool = False) -> None:
         labels = list(validation_scheduling.labels(meta.labels, (*at, "labels")))
@@ -229,6 +245,8 @@ class _Check:
         if item.cel is None:
             self._by_hand.append(required("invalid/selector", (*at, "cel")))
             return
+        if self._stored:
+            return
         text = item.cel.expression
         found = selectors.compile(
             text,
@@ -248,12 +266,12 @@ class _Check:
         if isinstance(found, selectors.Derivation):
             return
         if isinstance(found, selectors.Selector):
-            if said := found.too_complex:
-                self._by_hand.append(forbidden("invalid/selector", where, said))
+            if found.too_complex:
+                self._by_hand.append(forbidden("invalid/selector", where, found.too_complex))
         elif found.kind == "too-long":
             limit = f"may not be more than {selectors.LONGEST} bytes"
             self._by_hand.append(FieldError("invalid/selector", where, "Too long", None, limit))
-        elif found.message.startswith("program instantiation failed"):
+        elif found.kind == "internal":
             self._by_hand.append(
                 FieldError("invalid/selector", where, "Internal error", None, found.message)
             )

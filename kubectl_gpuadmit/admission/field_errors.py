@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kubectl_gpuadmit.admission.refusal import refusal
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.verdict import Evidence, Finding
 
 
@@ -48,8 +49,7 @@ class FieldError(Struct, frozen=True):
     @property
     def pointer(self) -> str:
         """RFC 6901 into the pod template, of the deepest field that can exist there."""
-        parts = (str(step).replace("~", "~0").replace("/", "~1") for step in self.where)
-        return "".join(f"/{part}" for part in parts)
+        return "".join(f"/{token(str(step))}" for step in self.where)
 
     @property
     def text(self) -> str:

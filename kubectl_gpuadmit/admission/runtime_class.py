@@ -12,6 +12,7 @@ from kubectl_gpuadmit.admission import resource_lists
 from kubectl_gpuadmit.admission.refusal import Admitted, forbidden, refusal, shown_name, stored_name
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod, Resources, RuntimeClass, Toleration
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 
 REASONS = {
@@ -144,7 +145,7 @@ def _conflict(pod: Pod, runtime: str, key: str, wanted: str, own: str) -> Findin
         text,
         forbidden(shown_name(pod), text),
         evidence=(evidence,),
-        field="/spec/nodeSelector/" + key.replace("~", "~0").replace("/", "~1"),
+        field=f"/spec/nodeSelector/{token(key)}",
     )
 
 

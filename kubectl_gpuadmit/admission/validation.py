@@ -43,8 +43,6 @@ REASONS = {
     " and leave the request out, or make both equal.",
     "invalid/resource-claims": "resourceClaims, or a container's claims, are malformed or name"
     " something that the pod does not define. " + _WHERE_TO_LOOK,
-    "invalid/removed-field": "A field that this Kubernetes version does not have any more. Use the"
-    " one that took its place.",
     "invalid/name": "A name that the API refuses. " + _WHERE_TO_LOOK,
     "invalid/duplicate": "Two things in a list that need different names have the same."
     " Rename one.",
@@ -94,7 +92,6 @@ def findings(pod: Pod, *, owner: str = "Pod") -> tuple[Finding, ...]:
     found = errors(pod)
     name = stored_name(pod)
     return (
-        *_removed(pod),
         *_restart(pod, owner),
         *(error.finding(name, found) for error in found),
     )
@@ -105,25 +102,6 @@ def unreadable(pod: Pod) -> tuple[Finding, ...]:
     found = validation_resources.unreadable(pod)
     name = stored_name(pod)
     return tuple(error.finding(name, found) for error in found)
-
-
-def _removed(pod: Pod) -> Iterator[Finding]:
-    """``resourceClaims[].source``, gone since 1.31: strict decoding refuses it."""
-    for i, claim in enumerate(pod.spec.resourceClaims or ()):
-        if claim.source is None:
-            continue
-        text = f'strict decoding error: unknown field "spec.resourceClaims[{i}].source"'
-        used = [k for k in ("resourceClaimName", "resourceClaimTemplateName") if k in claim.source]
-        instead = f"; write {used[0]} directly under the claim" if used else ""
-        yield refusal(
-            "invalid/removed-field",
-            f"spec.resourceClaims[{i}].source was removed in Kubernetes 1.31{instead}",
-            f'Pod in version "v1" cannot be handled as a Pod: {text}',
-            evidence=(
-                Evidence(f"claim {claim.name}", "source", "source", used[0] if used else None),
-            ),
-            field=f"/spec/resourceClaims/{i}/source",
-        )
 
 
 def _restart(pod: Pod, owner: str) -> Iterator[Finding]:

@@ -206,7 +206,7 @@ def pod_claims(claims: tuple[PodResourceClaim, ...], where: Where) -> Iterator[F
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             )
             yield FieldError(_CLAIM, at, "Invalid value", shown, text)
-        if one is None and other is None and claim.source is None:
+        if one is None and other is None:
             text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             yield FieldError(_CLAIM, at, "Invalid value", shown, text)
         for field, name in (("resourceClaimName", one), ("resourceClaimTemplateName", other)):

@@ -13,7 +13,15 @@ from typing import Any
 from msgspec import Struct
 
 from kubectl_gpuadmit.cel.sizes import LIST, MOST, PATTERN, STRUCT, TRAVERSAL, scaled
-from kubectl_gpuadmit.cel.values import Crash, Fail, Opaque, Opt, Quantity, Semver, from_key
+from kubectl_gpuadmit.cel.values import (
+    Crash,
+    Fail,
+    Opaque,
+    Opt,
+    Quantity,
+    Semver,
+    from_key,
+)
 
 
 class Failed(Struct, frozen=True):

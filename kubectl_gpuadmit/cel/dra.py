@@ -23,8 +23,9 @@ from kubectl_gpuadmit.cel.environment import CompileError, Environment, Program
 from kubectl_gpuadmit.cel.estimate import estimate
 from kubectl_gpuadmit.cel.functions import declare
 from kubectl_gpuadmit.cel.library.collections import includes
-from kubectl_gpuadmit.cel.meter import CANCELLED
 from kubectl_gpuadmit.cel.sizes import Size
+from kubectl_gpuadmit.cel.steps import CANCELLED
+from kubectl_gpuadmit.cel.texts import semver
 from kubectl_gpuadmit.cel.types import Type
 from kubectl_gpuadmit.cel.values import (
     DomainMap,
@@ -33,7 +34,6 @@ from kubectl_gpuadmit.cel.values import (
     Semver,
     Uint,
     Unsure,
-    semver,
     type_name,
 )
 from kubectl_gpuadmit.kube.quantity import Quantity as Amount
@@ -53,7 +53,7 @@ _HINT = (
 class Problem(Struct, frozen=True):
     """The expression is refused when it is created; the API server's words.
 
-    ``kind`` is ``invalid`` (Invalid value), ``too-long`` or ``forbidden``.
+    ``kind`` is ``invalid`` (Invalid value), ``too-long`` or ``internal``.
     """
 
     message: str
@@ -453,4 +453,6 @@ def _compile(expression: str, minor: int, lists: bool, shared: bool) -> Selector
     try:
         return Selector(environment.compile(expression, accept))
     except CompileError as fault:
-        return Problem(str(fault))
+        said = str(fault)
+        internal = said.startswith("program instantiation failed")
+        return Problem(said, "internal" if internal else "invalid")

@@ -15,7 +15,8 @@ from kubectl_gpuadmit.cel import check, library, parser, program
 from kubectl_gpuadmit.cel.folds import BUDGET
 from kubectl_gpuadmit.cel.functions import Overload, Table
 from kubectl_gpuadmit.cel.lexer import SyntaxFault
-from kubectl_gpuadmit.cel.meter import Arrange, Meter
+from kubectl_gpuadmit.cel.meter import Meter
+from kubectl_gpuadmit.cel.steps import Arrange
 from kubectl_gpuadmit.cel.syntax import Call, Node, every
 from kubectl_gpuadmit.cel.types import Type
 from kubectl_gpuadmit.cel.values import Crash, Fail, Unsure

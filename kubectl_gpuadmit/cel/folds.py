@@ -14,6 +14,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from kubectl_gpuadmit.cel.syntax import Fold, Node, children
+from kubectl_gpuadmit.cel.texts import shown
 from kubectl_gpuadmit.cel.values import (
     Crash,
     Fail,
@@ -22,7 +23,6 @@ from kubectl_gpuadmit.cel.values import (
     from_key,
     go_type,
     has_order,
-    shown,
     to_key,
     type_name,
 )

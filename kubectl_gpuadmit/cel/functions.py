@@ -18,7 +18,12 @@ from msgspec import Struct
 from kubectl_gpuadmit.cel.operators import no_overload
 from kubectl_gpuadmit.cel.syntax import Call
 from kubectl_gpuadmit.cel.types import Type, read, split
-from kubectl_gpuadmit.cel.values import Fail, Unknown, Unsure, type_name
+from kubectl_gpuadmit.cel.values import (
+    Fail,
+    Unknown,
+    Unsure,
+    type_name,
+)
 
 Impl = Callable[..., Any]
 

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 from kubectl_gpuadmit.cel import formats
 from kubectl_gpuadmit.cel.regex import RegexError, compiled
 from kubectl_gpuadmit.cel.syntax import Call, Const, ListOf, MapOf, Node, children, every
+from kubectl_gpuadmit.cel.texts import duration, timestamp
 from kubectl_gpuadmit.cel.types import Type
-from kubectl_gpuadmit.cel.values import Unsure, duration, timestamp
+from kubectl_gpuadmit.cel.values import Unsure
 
 
 class Typed(Protocol):

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from kubectl_gpuadmit.cel.texts import shown
 from kubectl_gpuadmit.cel.values import (
     NONE,
     DomainMap,
@@ -25,7 +26,6 @@ from kubectl_gpuadmit.cel.values import (
     equals,
     has_order,
     same,
-    shown,
     to_key,
     type_name,
 )

@@ -87,7 +87,7 @@ def evaluated(question: Question) -> Answer:
     from kubectl_gpuadmit.adapters.files import read_inputs
     from kubectl_gpuadmit.adapters.snapshot import load_snapshot
     from kubectl_gpuadmit.cli.ending import hold
-    from kubectl_gpuadmit.cli.models import with_load, with_registry
+    from kubectl_gpuadmit.cli.models import knows_more, load_of, with_load, with_registry
     from kubectl_gpuadmit.engine import evaluate
     from kubectl_gpuadmit.errors import BadManifest
     from kubectl_gpuadmit.kube.manifests import read_documents
@@ -135,6 +135,8 @@ def evaluated(question: Question) -> Answer:
                     source=report.source,
                     namespace=question.namespace,
                     remedies=question.remedies,
+                    load=load_of(question),
+                    more_models=knows_more(policy, question),
                     requester=question.requester,
                     **version,
                 ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -174,37 +174,27 @@ def _applier(context: str, kubeconfig: str, as_user: str) -> Applier:
 
 
 def _apply(wish: Wish, form: Output, applier: Applier) -> int:
-    from kubectl_gpuadmit.devices import isolation
+    from kubectl_gpuadmit.adapters.kube.isolating import carry_out
 
-    uid = applier.uid("Namespace", wish.namespace)
-    if not uid:
-        raise BadInput(
-            "no-such-namespace",
-            f"the cluster has no namespace {wish.namespace}",
-            hint=f"kubectl create namespace {wish.namespace}",
-        )
-    plan = isolation.compose(wish, uid=uid, classes=applier.names("DeviceClass"))
-    version = applier.dra_version()
-    documents = [
-        isolation.in_version(one, version)
-        if str(one["apiVersion"]).startswith("resource.k8s.io/")
-        else one
-        for one in plan.objects
-    ]
-    done: list[Done] = []
-    removed: list[tuple[str, str]] = []
-    try:
-        for document in documents:
-            done.append(applier.apply(document))
-        wanted = {(str(one["kind"]), str(one["metadata"]["name"])) for one in documents}
-        for kind, name, space in _made(applier, wish.namespace):
-            if (kind, name) not in wanted:
-                applier.delete(kind, name, space)
-                removed.append((kind, name))
-    except GpuAdmitError as problem:
-        return _stopped(problem, done)
-    effects: dict[tuple[str, str], str] = {(one.kind, one.name): one.effect for one in done}
-    return _show(wish, plan, form, effects=effects, removed=removed, applied=True)
+    plan, carried = carry_out(wish, applier)
+    if carried.problem is not None:
+        return _stopped(carried.problem, carried.done)
+    effects: dict[tuple[str, str], str] = {(one.kind, one.name): one.effect for one in carried.done}
+    return _show(wish, plan, form, effects=effects, removed=carried.removed, applied=True)
+
+
+def _remove(namespace: str, quota: str, applier: Applier) -> int:
+    from kubectl_gpuadmit.adapters.kube.isolating import take_away
+    from kubectl_gpuadmit.render import isolation as rendered
+
+    carried = take_away(namespace, quota, applier)
+    if carried.problem is not None:
+        return _stopped(carried.problem, carried.done)
+    gone = [(one.kind, one.name, one.effect) for one in carried.done]
+    streams.write_text(
+        rendered.removal(namespace, gone, width=streams.width(), ascii=streams.in_ascii())
+    )
+    return EXIT_CLEAR
 
 
 def _stopped(problem: GpuAdmitError, done: list[Done]) -> int:
@@ -213,47 +203,6 @@ def _stopped(problem: GpuAdmitError, done: list[Done]) -> int:
         return code
     say("done before: " + ", ".join(f"{one.kind}/{one.name} {one.effect}" for one in done))
     return EXIT_STOPPED
-
-
-def _made(applier: Applier, namespace: str) -> list[tuple[str, str, str]]:
-    """(kind, name, namespace) of what was made for the namespace at any time."""
-    from kubectl_gpuadmit.devices.isolation import OF
-
-    label = f"{OF}={namespace}"
-    places = [
-        *((kind, namespace) for kind in ("ResourceClaimTemplate", "ResourceClaim")),
-        ("ResourceQuota", namespace),
-        ("DeviceClass", ""),
-    ]
-    found = []
-    for kind, space in places:
-        found += [(kind, name, space) for name in applier.labelled(kind, label, space)]
-    return found
-
-
-def _remove(namespace: str, quota: str, applier: Applier) -> int:
-    """The label first, so that no pod asks for a claim that is no longer there."""
-    from kubectl_gpuadmit.devices import isolation
-    from kubectl_gpuadmit.render import isolation as rendered
-
-    done: list[Done] = []
-    try:
-        if applier.uid("Namespace", namespace):
-            done.append(applier.apply(isolation.bare_namespace(namespace)))
-        if quota:
-            bare: dict[str, Any] = {"name": quota, "namespace": namespace}
-            if applier.uid("ResourceQuota", quota, namespace):
-                document = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": bare}
-                done.append(applier.apply(document))
-        for kind, name, space in _made(applier, namespace):
-            done.append(applier.delete(kind, name, space))
-    except GpuAdmitError as problem:
-        return _stopped(problem, done)
-    gone = [(one.kind, one.name, one.effect) for one in done]
-    streams.write_text(
-        rendered.removal(namespace, gone, width=streams.width(), ascii=streams.in_ascii())
-    )
-    return EXIT_CLEAR
 
 
 def _show(

@@ -4,29 +4,36 @@ happened and what the API server says; judges nothing itself."""
 from __future__ import annotations
 
 import datetime as dt
-import re
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit.cli.answer import Answer, conclude, load_policy, policy_file, positions, show
+from kubectl_gpuadmit.cli.answer import Answer, conclude, positions, show
 from kubectl_gpuadmit.cli.problems import say
 from kubectl_gpuadmit.cli.progress import Progress
-from kubectl_gpuadmit.cli.question import SUPPORTED, Live, Question
+from kubectl_gpuadmit.cli.question import Live, Question
+from kubectl_gpuadmit.cli.session import Session, begin, requester_of, workloads_of
+from kubectl_gpuadmit.cli.witnesses import (
+    Key,
+    all_placed,
+    asked_of_server,
+    histories_of,
+    key_of,
+    key_of_object,
+    with_histories,
+)
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.render.wording import plural
-from kubectl_gpuadmit.verdict import Report, Source, Verdict
+from kubectl_gpuadmit.verdict import Report, Source
 
 if TYPE_CHECKING:
-    from kubectl_gpuadmit.adapters.kube.connection import Connection
-    from kubectl_gpuadmit.adapters.kube.resources import Catalogue
+    from kubectl_gpuadmit.adapters.kube.reading import Facts
     from kubectl_gpuadmit.cluster import Cluster
     from kubectl_gpuadmit.happened.history import History
     from kubectl_gpuadmit.kube.manifests import Document
     from kubectl_gpuadmit.kube.requester import Requester
-    from kubectl_gpuadmit.kube.workloads import Workload
     from kubectl_gpuadmit.policy import Policy
 
 EVERY_SECONDS = 5.0
@@ -43,23 +50,10 @@ class Round(Struct, frozen=True):
     """Every workload runs on nodes; of manifests: every one would."""
 
 
-class _Session(Struct):
-    """What stays the same from round to round."""
-
-    question: Question
-    live: Live
-    connection: Connection
-    catalogue: Catalogue
-    policy: Policy
-    policy_file: tuple[bytes, str] | None
-    namespace: str
-    version: str
-
-
 def answer_live(question: Question, live: Live) -> int:
     """Answers on stdout, talks on stderr, returns the exit code; once, or until it is placed."""
     with Progress() as progress:
-        session = _begin(question, live, progress)
+        session = begin(question, live, progress)
         found = _round(session, progress)
     if not live.watch:
         show(found.answer, question)
@@ -72,18 +66,15 @@ def answer_live(question: Question, live: Live) -> int:
     return _watch(session, found)
 
 
-def _carry_out(session: _Session, found: Round) -> None:
+def _carry_out(session: Session, found: Round) -> None:
     """Changes the live objects as the report says, and says what was done."""
     from kubectl_gpuadmit.adapters.kube.changing import apply
     from kubectl_gpuadmit.render.wording import changes
 
-    stored = {
-        _key(str(o["kind"]), str(o["metadata"].get("namespace", "")), str(o["metadata"]["name"])): o
-        for o in found.objects
-    }
+    stored = {key_of_object(one): one for one in found.objects}
     done = 0
     for verdict in found.answer.report.workloads:
-        key = _key(verdict.ref.kind, verdict.ref.namespace, verdict.ref.name)
+        key = key_of(verdict.ref)
         if not verdict.object_patch or key not in stored:
             continue
         now = session.question.now or dt.datetime.now(dt.UTC)
@@ -97,103 +88,22 @@ def _carry_out(session: _Session, found: Round) -> None:
         say("nothing to carry out: no rule changes these objects themselves")
 
 
-def _begin(question: Question, live: Live, progress: Progress) -> _Session:
-    from kubectl_gpuadmit.adapters.kube.connection import Access
-    from kubectl_gpuadmit.adapters.kube.kubeconfig import connect
-    from kubectl_gpuadmit.adapters.kube.reading import server_version
-    from kubectl_gpuadmit.adapters.kube.resources import Catalogue
-    from kubectl_gpuadmit.cli.models import with_load
-
-    rules = policy_file(question.policy) if question.policy else None
-    policy = with_load(load_policy(rules), question)
-    access = Access(
-        kubeconfig=live.kubeconfig,
-        context=live.context,
-        cluster=live.cluster,
-        user=live.user,
-        as_user=live.as_user,
-        as_groups=live.as_groups,
-        request_timeout=live.request_timeout,
-    )
-    progress.step("logging in")
-    connection = connect(access)
-    progress.step(f"asking {connection.host}")
-    version = question.kubernetes or _known_version(server_version(connection))
-    return _Session(
-        question=question,
-        live=live,
-        connection=connection,
-        catalogue=Catalogue(connection),
-        policy=policy,
-        policy_file=rules,
-        namespace=live.namespace or connection.namespace,
-        version=version,
-    )
-
-
-def _known_version(text: str) -> str:
-    """The API server's version, or the nearest whose rules are known, which is said."""
-    found = re.fullmatch(r"1\.(\d+)", text)
-    if found is None:
-        return f"1.{SUPPORTED[-1]}"
-    nearest = min(max(int(found[1]), SUPPORTED[0]), SUPPORTED[-1])
-    if nearest != int(found[1]):
-        say(f"warning: the rules of Kubernetes {text} are not known; those of 1.{nearest} are used")
-    return f"1.{nearest}"
-
-
-def _round(session: _Session, progress: Progress) -> Round:
+def _round(session: Session, progress: Progress) -> Round:
     from kubectl_gpuadmit import rules
-    from kubectl_gpuadmit.adapters.kube.reading import isolated_namespaces, read_cluster
-    from kubectl_gpuadmit.claim_alone import KINDS
     from kubectl_gpuadmit.cli.models import with_registry
     from kubectl_gpuadmit.engine import evaluate
-    from kubectl_gpuadmit.kube.decode import decode_object
     from kubectl_gpuadmit.narrowed import narrowed
-    from kubectl_gpuadmit.needs import needs
-    from kubectl_gpuadmit.rule import REGISTRY
 
     assert rules.__all__, "importing the package registers every rule"
     begun = time.monotonic()
     question, live = session.question, session.live
-    objects: list[dict[str, Any]] = []
-    documents: list[Document | BadManifest]
-    if live.names:
-        from kubectl_gpuadmit.adapters.kube.named import document, fetch
-
-        progress.step(f"fetching {' '.join(live.names)}")
-        objects = fetch(
-            session.connection,
-            session.catalogue,
-            live.names,
-            namespace=session.namespace,
-            labels=live.selector,
-            everywhere=live.all_namespaces,
-        )
-        documents = [document(obj) for obj in objects]
-    else:
-        progress.step("reading the manifests")
-        documents = list(_manifests(question.paths))
+    objects, documents = _asked(session, progress)
     readable = [d for d in documents if not isinstance(d, BadManifest)]
-    workloads = _workloads(readable, session)
     progress.step(f"reading the cluster {session.connection.name}")
-    homes = {one.ref.namespace for one in workloads} | {session.namespace}
-    claiming = homes & isolated_namespaces(session.connection)
-    for one in (d.data for d in readable if d.data.get("kind") in KINDS):
-        meta = one.get("metadata")
-        home = meta.get("namespace") if isinstance(meta, dict) else None
-        claiming |= {str(home or session.namespace)}
-    facts = read_cluster(
-        session.connection,
-        needs(workloads, session.policy, REGISTRY, claims_in=claiming),
-        homes=homes,
-        own=[] if objects else [one.ref for one in workloads],
-        stored=[decode_object(document) for document in readable] if objects else (),
-        catalogue=session.catalogue,
-    )
+    facts = _facts(session, readable, stored=bool(objects))
     now = question.now or dt.datetime.now(dt.UTC)
     policy = with_registry(session.policy, documents, facts.cluster, namespace=session.namespace)
-    requester = _requester(session, facts.cluster)
+    requester = requester_of(session, facts.cluster)
     progress.step(f"judging {plural(len(documents), 'document')}")
     report = evaluate(
         documents,
@@ -208,51 +118,92 @@ def _round(session: _Session, progress: Progress) -> Round:
     )
     keep = None
     if question.capsule:
-        keep = _keeper(session, documents, facts.cluster, report, now, requester)
+        keep = _keeper(session, documents, facts.cluster, policy, report, now, requester)
     report = narrowed(structs.replace(report, policy=question.policy), facts.absences)
-    histories: dict[tuple[str, str, str], History] = {}
+    histories: dict[Key, History] = {}
     if objects:
         progress.step("reading what happened")
-        histories = _histories(session.connection, objects)
+        histories = histories_of(session.connection, objects)
     if live.server:
         progress.step("asking the API server")
-        report = _asked_of_server(session, report, facts.cluster, readable, now, requester)
-    report = _with_histories(report, histories, now)
+        report = asked_of_server(session, report, facts.cluster, readable, now, requester)
+    report = with_histories(report, histories, now)
     answer = Answer(report, time.monotonic() - begun, positions(readable), keep)
-    return Round(answer, tuple(objects), _is_placed(report, histories))
+    return Round(answer, tuple(objects), all_placed(report, histories))
 
 
-def _requester(session: _Session, cluster: Cluster) -> Requester | None:
-    """Who asks, where an admission policy may want to know."""
-    from kubectl_gpuadmit.adapters.kube.whoami import whoami
-    from kubectl_gpuadmit.admission import native
+def _asked(
+    session: Session, progress: Progress
+) -> tuple[list[dict[str, Any]], list[Document | BadManifest]]:
+    """What is asked about: live objects as they are stored and as documents, or manifests alone."""
+    live = session.live
+    if not live.names:
+        progress.step("reading the manifests")
+        return [], _manifests(session.question.paths)
+    from kubectl_gpuadmit.adapters.kube.named import document, fetch
 
-    if not native.present(cluster):
-        return None
-    return whoami(session.connection) or session.question.requester
+    progress.step(f"fetching {' '.join(live.names)}")
+    objects = fetch(
+        session.connection,
+        session.catalogue,
+        live.names,
+        namespace=session.namespace,
+        labels=live.selector,
+        everywhere=live.all_namespaces,
+    )
+    return objects, [document(obj) for obj in objects]
+
+
+def _facts(session: Session, documents: Sequence[Document], *, stored: bool) -> Facts:
+    """What the cluster says about what these documents need; ``stored``: it holds them itself."""
+    from kubectl_gpuadmit.adapters.kube.reading import isolated_namespaces, read_cluster
+    from kubectl_gpuadmit.claim_alone import KINDS
+    from kubectl_gpuadmit.kube.decode import decode_object
+    from kubectl_gpuadmit.needs import needs
+    from kubectl_gpuadmit.rule import REGISTRY
+
+    workloads = workloads_of(documents, session)
+    homes = {one.ref.namespace for one in workloads} | {session.namespace}
+    claiming = homes & isolated_namespaces(session.connection)
+    for one in (d.data for d in documents if d.data.get("kind") in KINDS):
+        meta = one.get("metadata")
+        home = meta.get("namespace") if isinstance(meta, dict) else None
+        claiming |= {str(home or session.namespace)}
+    return read_cluster(
+        session.connection,
+        needs(workloads, session.policy, REGISTRY, claims_in=claiming),
+        homes=homes,
+        own=[] if stored else [one.ref for one in workloads],
+        stored=[decode_object(document) for document in documents] if stored else (),
+        catalogue=session.catalogue,
+    )
 
 
 def _keeper(
-    session: _Session,
+    session: Session,
     documents: list[Document | BadManifest],
     cluster: Cluster,
+    policy: Policy,
     report: Report,
     now: dt.datetime,
     requester: Requester | None,
 ) -> Callable[[], None]:
     """Writes the capsule: the engine's answer alone, for what happened cannot be replayed."""
     from kubectl_gpuadmit.cli.capsule import Asked, keeper
+    from kubectl_gpuadmit.cli.models import knows_more, load_of
 
     asked = Asked(
         documents=documents,
         cluster=cluster,
-        policy=session.policy,
+        policy=policy,
         policy_file=session.policy_file,
         now=now,
         source=report.source,
         namespace=session.namespace,
         remedies=session.question.remedies,
         kubernetes=session.version,
+        load=load_of(session.question),
+        more_models=knows_more(policy, session.question),
         requester=requester,
     )
     return keeper(
@@ -267,133 +218,10 @@ def _manifests(paths: Sequence[str]) -> list[Document | BadManifest]:
     return [doc for raw, name in read_inputs(paths) for doc in read_documents(raw, name)]
 
 
-def _workloads(
-    documents: Sequence[Document], session: _Session, cluster: Cluster | None = None
-) -> list[Workload]:
-    from kubectl_gpuadmit.kube.workloads import expand
-    from kubectl_gpuadmit.verdict import Skipped
-
-    found: list[Workload] = []
-    for document in documents:
-        try:
-            made = expand(
-                document,
-                declared=session.policy.declared_kinds,
-                namespace=session.namespace,
-                cluster=cluster,
-            )
-        except BadManifest:
-            continue  # the engine reports it
-        if not isinstance(made, Skipped):
-            found.append(made)
-    return found
-
-
-# -- what happened ---------------------------------------------------------------------------------
-
-
-def _key(kind: str, namespace: str, name: str) -> tuple[str, str, str]:
-    return kind, namespace, name
-
-
-def _histories(
-    connection: Connection, objects: Sequence[dict[str, Any]]
-) -> dict[tuple[str, str, str], History]:
-    from kubectl_gpuadmit.adapters.kube.history import history_of
-    from kubectl_gpuadmit.adapters.kube.listing import in_parallel
-
-    found = in_parallel(lambda obj: history_of(connection, obj), objects)
-    return {
-        _key(str(o["kind"]), str(o["metadata"].get("namespace", "")), str(o["metadata"]["name"])): h
-        for o, h in zip(objects, found, strict=True)
-    }
-
-
-def _history(verdict: Verdict, histories: dict[tuple[str, str, str], History]) -> History | None:
-    return histories.get(_key(verdict.ref.kind, verdict.ref.namespace, verdict.ref.name))
-
-
-def _with_histories(
-    report: Report, histories: dict[tuple[str, str, str], History], now: dt.datetime
-) -> Report:
-    if not histories:
-        return report
-    from kubectl_gpuadmit.happened import with_history
-
-    told = [
-        with_history(verdict, history, now=now)
-        if (history := _history(verdict, histories)) is not None
-        else verdict
-        for verdict in report.workloads
-    ]
-    return structs.replace(report, workloads=tuple(told))
-
-
-def _is_placed(report: Report, histories: dict[tuple[str, str, str], History]) -> bool:
-    from kubectl_gpuadmit.happened.history import placed
-
-    for verdict in report.workloads:
-        history = _history(verdict, histories)
-        if history is not None:
-            if not placed(verdict, history):
-                return False
-        elif verdict.admission not in ("admitted", "mutated") or verdict.placement != "fits":
-            return False
-    return bool(report.workloads)
-
-
-# -- the API server's own word ---------------------------------------------------------------------
-
-
-def _asked_of_server(
-    session: _Session,
-    report: Report,
-    cluster: Cluster,
-    documents: Sequence[Document],
-    now: dt.datetime,
-    requester: Requester | None,
-) -> Report:
-    """Each workload with a dry run of one pod a role beside our verdict on that pod."""
-    from kubectl_gpuadmit.adapters.kube.dry_run import ask
-    from kubectl_gpuadmit.agreement import compared, expanded_pod
-    from kubectl_gpuadmit.engine import evaluate
-    from kubectl_gpuadmit.kube.manifests import Document as ManifestDocument
-    from kubectl_gpuadmit.policy import Policy
-
-    verdicts = {_key(v.ref.kind, v.ref.namespace, v.ref.name): v for v in report.workloads}
-    for workload in _workloads(documents, session, cluster):
-        ref = workload.ref
-        key = _key(ref.kind, ref.namespace, ref.name)
-        if key not in verdicts:
-            continue
-        stored = cluster.get(ref.kind, ref.namespace, ref.name)
-        uid = (stored.metadata.uid or "") if stored else ""
-        for group in workload.groups:
-            pod = expanded_pod(workload, group, uid=uid)
-            one = ManifestDocument(file=f"a pod of {ref}", index=0, line=0, data=pod)
-            ours = evaluate(
-                [one],
-                cluster,
-                Policy.default(),
-                now=now,
-                source=report.source,
-                namespace=ref.namespace,
-                with_remedies=False,
-                kubernetes=session.version,
-                requester=requester,
-            )
-            if not ours.workloads:
-                continue
-            answer = ask(session.connection, pod, role=group.role)
-            verdicts[key] = compared(verdicts[key], ours.workloads[0], answer)
-    kept = [verdicts[_key(v.ref.kind, v.ref.namespace, v.ref.name)] for v in report.workloads]
-    return structs.replace(report, workloads=tuple(kept))
-
-
 # -- again and again -------------------------------------------------------------------------------
 
 
-def _watch(session: _Session, found: Round) -> int:
+def _watch(session: Session, found: Round) -> int:
     """Shows what is new until everything is placed or the time is over; the last answer counts."""
     question, live = session.question, session.live
     ends = time.monotonic() + live.timeout

@@ -15,8 +15,7 @@ from kubectl_gpuadmit.policy import Policy
 
 def with_load(policy: Policy, question: Question) -> Policy:
     """The policy with the target load and the model files of the call. Raises BadInput."""
-    load = {"concurrency": question.concurrency, "context": question.context_tokens}
-    given = {name: value for name, value in load.items() if value}
+    given = load_of(question)
     if given:
         from kubectl_gpuadmit import rules
         from kubectl_gpuadmit.policy.serving import RULE
@@ -30,6 +29,18 @@ def with_load(policy: Policy, question: Question) -> Policy:
         entries = [entry for path in question.models for entry in read_models(path)]
         policy = structs.replace(policy, models=models_of(policy).with_entries(entries))
     return policy
+
+
+def load_of(question: Question) -> dict[str, int]:
+    """Settings of ``model/memory-fit`` that the call gives."""
+    load = {"concurrency": question.concurrency, "context": question.context_tokens}
+    return {name: value for name, value in load.items() if value}
+
+
+def knows_more(policy: Policy, question: Question) -> bool:
+    """Whether files of the call or a registry said more of models than the policy file does."""
+    models = policy.models
+    return bool(question.models) or (models is not None and bool(models.asked or models.silent))
 
 
 def with_registry(

@@ -9,10 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kubectl_gpuadmit.devices.model import Class, Request, Want
+from kubectl_gpuadmit.kube import pods
 from kubectl_gpuadmit.kube.objects import Container, Pod
 from kubectl_gpuadmit.kube.quantity import NANO, QuantityError, parse
 from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, is_extended
 
+KINDS = (
+    "DeviceClass",
+    "DeviceTaintRule",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "ResourceSlice",
+)
+"""Kinds that decide what DRA gives a pod."""
 CLAIM_NAME = "<extended-resources>"
 """The scheduler's name for the claim before it exists: then ``<pod>-extended-resources-…``."""
 
@@ -34,6 +43,28 @@ def backed(classes: Iterable[Class]) -> dict[str, Class]:
 def may_be_backed(resource: str) -> bool:
     """IsDRAExtendedResourceName."""
     return is_extended(resource) or resource.startswith(DEVICE_CLASS)
+
+
+def asked(pod: Pod) -> list[str]:
+    """Resources that the pod asks for and a class may back, by name. Raises QuantityError."""
+    return sorted(
+        name for name, amount in pods.requests(pod).items() if amount > 0 and may_be_backed(name)
+    )
+
+
+def from_devices(
+    names: Iterable[str], backed: Mapping[str, Class], advertised: Mapping[str, int]
+) -> dict[str, Class] | str:
+    """Resource -> the class whose devices a node has to give for it, because its kubelet advertises
+    none of the resource; or the name of one that nothing serves there."""
+    found: dict[str, Class] = {}
+    for name in names:
+        there = advertised.get(name)
+        if name in backed and not there:
+            found[name] = backed[name]
+        elif there is None:
+            return name
+    return found
 
 
 def requests(pod: Pod, resources: Mapping[str, Class]) -> tuple[Request, ...]:

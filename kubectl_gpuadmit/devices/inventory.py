@@ -176,6 +176,7 @@ class Published:
                 tuple(
                     (
                         slice.template,
+                        slice.kind,
                         _identity(slice.counter_sets) if slice.counter_sets else 0,
                         tuple(map(_identity, slice.rules)),
                     )

@@ -10,47 +10,15 @@ k8s.io/dynamic-resource-allocation v0.37.2 structured/internal (who reads them h
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, structs
 
+from kubectl_gpuadmit.devices.values import Capacity, Value, capacity_of, qualified, value_of
 from kubectl_gpuadmit.kube import dra, listed
-from kubectl_gpuadmit.kube.objects import NodeSelector, QuantityText
-from kubectl_gpuadmit.kube.quantity import Quantity, parse
-
-T = TypeVar("T")
-
-
-class Version(Struct, frozen=True):
-    """A semantic version: never equal to the same text as a string."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-Scalar = bool | int | str | Version
-Value = Scalar | tuple[Scalar, ...] | None
-"""Of an attribute. None: of a type that is not known here. Compare with ``same``."""
-
-
-def same(one: Value, other: Value) -> bool:
-    """Whether two values are of one type and equal: True is not 1."""
-    return type(one) is type(other) and one == other
-
-
-class Capacity(Struct, frozen=True):
-    """How much of something a device has, and in which portions it may be asked for."""
-
-    value: Quantity
-    default: Quantity | None = None
-    valid_values: tuple[Quantity, ...] = ()
-    min: Quantity | None = None
-    max: Quantity | None = None
-    step: Quantity | None = None
-    has_policy: bool = False
-    has_range: bool = False
+from kubectl_gpuadmit.kube.objects import NodeSelector
+from kubectl_gpuadmit.kube.quantity import Quantity
 
 
 class Taint(Struct, frozen=True):
@@ -200,6 +168,20 @@ class Slice:
         """What its devices have in common with those of other slices."""
         self._made = made
         self._devices: tuple[Device, ...] | None = None
+
+    @property
+    def kind(self) -> bytes:
+        """What its spec says beside devices and counters, without the names of pool and node."""
+        spec = self.raw.spec
+        bare = structs.replace(
+            spec,
+            pool=dra.ResourcePool(),
+            nodeName=None,
+            nodeSelector=None,
+            devices=None,
+            sharedCounters=None,
+        )
+        return msgspec.json.encode((bare, bool(spec.nodeName)))
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -393,54 +375,3 @@ class TaintRule(Struct, frozen=True):
     def names(self, id: DeviceId) -> bool:
         """Whether driver, pool and device fit, as far as the rule speaks of them."""
         return self.concerns(id.driver, id.pool) and self.device in (None, id.device)
-
-
-# Here and not in ``normal``, because devices are turned into this form one by one when asked.
-
-
-def qualified(driver: str, named: dict[str, T] | None) -> list[tuple[str, T]]:
-    """Names with their domain; a name that is written with the driver's own domain wins."""
-    if not named:
-        return []
-    return [
-        (name if "/" in name else f"{driver}/{name}", held)
-        for name, held in named.items()
-        if "/" in name or f"{driver}/{name}" not in named
-    ]
-
-
-def value_of(attribute: dra.DeviceAttribute) -> Value:
-    if attribute.string is not None:
-        return attribute.string
-    if attribute.int_value is not None:
-        return attribute.int_value
-    if attribute.bool_value is not None:
-        return attribute.bool_value
-    if attribute.version is not None:
-        return Version(attribute.version)
-    if attribute.versions is not None:
-        return tuple(Version(text) for text in attribute.versions)
-    return attribute.strings or attribute.ints or attribute.bools
-
-
-def capacity_of(written: dra.DeviceCapacity) -> Capacity:
-    """Raises QuantityError."""
-    value = parse(written.value)
-    policy = written.requestPolicy
-    if policy is None:
-        return Capacity(value)
-    span = policy.validRange
-    return Capacity(
-        value,
-        default=_maybe(policy.default),
-        valid_values=tuple(parse(one) for one in policy.validValues or ()),
-        min=_maybe(span.min) if span is not None else None,
-        max=_maybe(span.max) if span is not None else None,
-        step=_maybe(span.step) if span is not None else None,
-        has_policy=True,
-        has_range=span is not None,
-    )
-
-
-def _maybe(written: QuantityText | None) -> Quantity | None:
-    return None if written is None else parse(written)

@@ -205,7 +205,7 @@ def held_twice(
     found = []
     for node, held in sorted(holders.items()):
         for uuid, pci, pod in held:
-            for key in (uuid, _short(pci)):
+            for key in (uuid, short_address(pci)):
                 if key and (node, key) in claimed:
                     found.append(Held(node, key, pod, claimed[(node, key)]))
                     break
@@ -222,12 +222,12 @@ def _keys(
         if not node or node not in nodes or one.spec.driver not in RESOURCES:
             continue
         for name, _, uuid, parent, pci in _gpus(one):
-            keys = [(node, key) for key in (parent or uuid, _short(pci)) if key]
+            keys = [(node, key) for key in (parent or uuid, short_address(pci)) if key]
             found[(one.spec.driver, one.spec.pool.name, name)] = keys
     return found
 
 
-def _short(pci: str) -> str:
+def short_address(pci: str) -> str:
     """``00000000:41:00.0`` of NVML and ``0000:41:00.0`` of the kernel are one address."""
     domain, _, rest = pci.lower().partition(":")
     return f"{domain[-4:]}:{rest}" if rest else ""

@@ -13,8 +13,9 @@ from kubectl_gpuadmit.cel import dra as cel
 from kubectl_gpuadmit.cel import terms as apart
 from kubectl_gpuadmit.cel.terms import Read
 from kubectl_gpuadmit.devices.lots import Entry, Lot, losses
-from kubectl_gpuadmit.devices.model import Class, Device, Version, Want
+from kubectl_gpuadmit.devices.model import Class, Device, Want
 from kubectl_gpuadmit.devices.stages import Lack, Near, Stage, spelt
+from kubectl_gpuadmit.devices.values import Version
 from kubectl_gpuadmit.kube.quantity import QuantityError
 
 

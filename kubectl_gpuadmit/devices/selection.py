@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kubectl_gpuadmit.devices.allocator.outcome import Unsure
-from kubectl_gpuadmit.devices.model import Device, Value, Version
+from kubectl_gpuadmit.devices.model import Device
+from kubectl_gpuadmit.devices.values import Value, Version
 from kubectl_gpuadmit.kube.versions import LATEST
 
 if TYPE_CHECKING:

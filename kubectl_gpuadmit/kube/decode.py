@@ -24,7 +24,7 @@ from kubectl_gpuadmit.kube.conform import conform
 from kubectl_gpuadmit.kube.kinds import GROUPS, KNOWN_KINDS
 from kubectl_gpuadmit.kube.manifests import Document, documents_of, is_list, read_roots
 from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta
-from kubectl_gpuadmit.kube.yaml11 import escape
+from kubectl_gpuadmit.kube.pointers import dotted, token
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ def convert(data: Any, type: type[T], *, document: Document | None = None, point
         path, field, message, hint = misfit.path, misfit.field, misfit.message, misfit.hint
     line, column, file = 0, 0, ""
     if document is not None:
-        steps = "".join("/" + escape(str(step)) for step in path)
+        steps = "".join("/" + token(str(step)) for step in path)
         file, (line, column) = document.file, document.position(pointer + steps)
     raise BadManifest(
         "wrong-type",
@@ -85,21 +85,9 @@ def convert(data: Any, type: type[T], *, document: Document | None = None, point
         file=file,
         line=line,
         column=column,
-        field=".".join(filter(None, (_dotted(pointer), field))),
+        field=".".join(filter(None, (dotted(pointer), field))),
         hint=hint,
     )
-
-
-def _dotted(pointer: str) -> str:
-    """``/spec/containers/0`` -> ``spec.containers[0]``."""
-    text = ""
-    for raw in pointer.split("/")[1:]:
-        step = raw.replace("~1", "/").replace("~0", "~")
-        if step.isdecimal() or not step.replace("_", "").isalnum():
-            text += f"[{step}]"
-        else:
-            text += f".{step}" if text else step
-    return text
 
 
 def decode_object(document: Document) -> KubeObject:

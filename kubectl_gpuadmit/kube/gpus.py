@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import Container, Pod
+from kubectl_gpuadmit.kube.pointers import token
 
 Kind = Literal["whole", "shared", "mig", "memory", "cores", "fraction"]
 
@@ -324,8 +325,7 @@ def bypasses(pod: Pod, patterns: Sequence[str] = DEFAULT) -> tuple[Bypass, ...]:
                     found.append(Bypass(container.name, "privileged-host-path", path, where))
     for key, value in sorted(pod.annotations.items()):
         if key.startswith("cdi.k8s.io/") and "/gpu=" in value:
-            name = key.replace("~", "~0").replace("/", "~1")
-            found.append(Bypass("", "cdi", value, f"/metadata/annotations/{name}"))
+            found.append(Bypass("", "cdi", value, f"/metadata/annotations/{token(key)}"))
     runtime = pod.spec.runtimeClassName or ""
     if runtime.startswith("nvidia") and not books and not pod.spec.resourceClaims:
         found.append(Bypass("", "runtime-class", runtime, "/spec/runtimeClassName"))

@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_gpuadmit.kube.yaml11 import MAX_DEPTH, Note, escape
+from kubectl_gpuadmit.kube.pointers import token
+from kubectl_gpuadmit.kube.yaml11 import Note
+from kubectl_gpuadmit.kube.yaml_faults import MAX_DEPTH
 from kubectl_gpuadmit.kube.yaml_scalars import Place
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -164,13 +166,13 @@ def _skip(text: str, start: int) -> int:
     if first not in "{[":
         return _end(_SCALAR, text, start)
     depth = 0
-    for token in _TOKEN.finditer(text, start):
-        if token[0] in ("{", "["):
+    for found in _TOKEN.finditer(text, start):
+        if found[0] in ("{", "["):
             depth += 1
-        elif token[0] in ("}", "]"):
+        elif found[0] in ("}", "]"):
             depth -= 1
             if not depth:
-                return token.end()
+                return found.end()
     return len(text)
 
 
@@ -225,7 +227,7 @@ def doubles(text: str, start: int, place: Place, pointer: str = "") -> Iterator[
         if text[at] == "{":
             seen: set[str] = set()
             for key, key_at, value in members(text, at):
-                inner = f"{path}/{escape(key)}"
+                inner = f"{path}/{token(key)}"
                 if key in seen:
                     yield Note("duplicate-key", inner, moved(text, start, key_at, place), key)
                 seen.add(key)

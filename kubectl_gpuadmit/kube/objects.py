@@ -225,12 +225,9 @@ class PodSchedulingGate(Struct, frozen=True, gc=False):
 
 
 class PodResourceClaim(Struct, frozen=True, gc=False):
-    """``source`` is the shape removed in Kubernetes 1.31; kept to be diagnosed."""
-
     name: str = ""
     resourceClaimName: str | None = None
     resourceClaimTemplateName: str | None = None
-    source: dict[str, Any] | None = None
 
 
 class PodSchedulingGroup(Struct, frozen=True, gc=False):

@@ -292,3 +292,14 @@ def binds(pod: Pod, selector: Mapping[str, str]) -> bool:
         for term in live
         for key, value in rest.items()
     )
+
+
+def leaves_open(pod: Pod, labels: Labels, name: str) -> bool:
+    """True for a node that the pod's nodeName, node selector and required affinity admit."""
+    spec = pod.spec
+    if spec.nodeName and name != spec.nodeName:
+        return False
+    if not (spec.nodeSelector or {}).items() <= labels.items():
+        return False
+    required = required_terms(spec.affinity)
+    return required is None or node_selector_matches(required, labels, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubectl_gpuadmit.kube import jsontext, yaml11
+from kubectl_gpuadmit.kube.pointers import steps
 from kubectl_gpuadmit.kube.yaml_scalars import Place
 
 
@@ -31,16 +32,15 @@ class Source:
 
     def find(self, pointer: str) -> Place:
         """Place of a field by its pointer from the top-level document, or of the nearest around."""
-        steps = pointer.removeprefix(self.base)
+        inner = pointer.removeprefix(self.base)
         if self.yaml is None:
-            path = [s.replace("~1", "/").replace("~0", "~") for s in steps.split("/")[1:]]
-            at, _ = jsontext.find(self.text, self.offset, path)
+            at, _ = jsontext.find(self.text, self.offset, steps(inner))
             return jsontext.moved(self.text, self.offset, at, self.place)
         if self._places is None:
             self._places = yaml11.places(self.yaml)
-        while steps and steps not in self._places:
-            steps = steps.rpartition("/")[0]
-        return self.shift(self._places.get(steps, (0, 0)))
+        while inner and inner not in self._places:
+            inner = inner.rpartition("/")[0]
+        return self.shift(self._places.get(inner, (0, 0)))
 
     def shift(self, at: Place) -> Place:
         line, column = at

@@ -27,6 +27,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.kube.pointers import token
+from kubectl_gpuadmit.kube.yaml_faults import MAX_DEPTH, RENDER, translated
 from kubectl_gpuadmit.kube.yaml_scalars import (
     LONG_TAG,
     Place,
@@ -36,9 +38,6 @@ from kubectl_gpuadmit.kube.yaml_scalars import (
     resolve,
     tagged,
 )
-
-MAX_DEPTH = 250
-"""Deepest nesting read. Kubernetes allows more; whoever walks the data should not need to care."""
 
 
 class Note(Struct, frozen=True):
@@ -128,7 +127,7 @@ def load(raw: bytes) -> Loaded | None:
         raise translated(problem, raw) from None
     except YamlError as problem:
         if b"{{" in raw:
-            problem.hint = _RENDER
+            problem.hint = RENDER
         raise
 
 
@@ -158,35 +157,13 @@ def _load(parser: Any) -> Loaded | None:
         kind = type(event)
         count += 1
         if kind is ev.ScalarEvent:
-            text = event.value
             if type(box) is dict and key is _MISSING and event.anchor is None:
-                if event.implicit[0]:
-                    if text == "<<":
-                        key = _MERGE
-                        continue
-                    known = keys.get(text)
-                    if known is None:
-                        known = keys[text] = key_text(resolve(text), _mark(event))
-                    key = known
-                elif event.tag is None:
-                    key = text
-                elif event.tag == LONG_TAG + "merge" and text == "<<":
-                    key = _MERGE
-                    continue
-                else:
-                    key = key_text(tagged(event.tag, text, _mark(event)), _mark(event))
+                key = _key(event, keys)
                 if key in box and key not in merged.get(id(box), ()):
                     path = _path(stack, key)
                     notes.append(Note("duplicate-key", path, _mark(event), key))
                 continue
-            if event.implicit[0]:
-                value = values.get(text, _MISSING)
-                if value is _MISSING:
-                    value = values[text] = in_json(resolve(text), _mark(event))
-            elif event.tag is None:
-                value = text
-            else:
-                value = in_json(tagged(event.tag, text, _mark(event)), _mark(event))
+            value = _scalar(event, values)
             if event.anchor is not None:
                 anchors[event.anchor] = value
         elif kind is ev.MappingStartEvent or kind is ev.SequenceStartEvent:
@@ -243,6 +220,36 @@ def _load(parser: Any) -> Loaded | None:
     return Loaded(value, root_at, tuple(items), (*notes, *_rest(parser)))
 
 
+def _key(event: Any, known: dict[str, str]) -> Any:
+    """The text of a key, or ``_MERGE``; ``known``: plain keys that were read before."""
+    text = event.value
+    if event.implicit[0]:
+        if text == "<<":
+            return _MERGE
+        key = known.get(text)
+        if key is None:
+            key = known[text] = key_text(resolve(text), _mark(event))
+        return key
+    if event.tag is None:
+        return text
+    if event.tag == LONG_TAG + "merge" and text == "<<":
+        return _MERGE
+    return key_text(tagged(event.tag, text, _mark(event)), _mark(event))
+
+
+def _scalar(event: Any, known: dict[str, Any]) -> Any:
+    """The value of a scalar; ``known``: plain ones that were read before."""
+    text = event.value
+    if event.implicit[0]:
+        value = known.get(text, _MISSING)
+        if value is _MISSING:
+            value = known[text] = in_json(resolve(text), _mark(event))
+        return value
+    if event.tag is None:
+        return text
+    return in_json(tagged(event.tag, text, _mark(event)), _mark(event))
+
+
 def _rest(parser: Any) -> tuple[Note, ...]:
     """kubectl reads one document between two ``---`` lines and drops what follows its ``...``."""
     from yaml import YAMLError
@@ -287,12 +294,7 @@ def _path(stack: list[tuple[Any, Any, str | None, Any]], key: str) -> str:
             steps.append(str(len(box)))
         elif type(box) is dict:
             steps.append("<<" if step is _MERGE else str(step))
-    return "".join("/" + escape(step) for step in (*steps, key))
-
-
-def escape(step: str) -> str:
-    """A step of an RFC 6901 pointer."""
-    return step.replace("~", "~0").replace("/", "~1")
+    return "".join("/" + token(step) for step in (*steps, key))
 
 
 def places(raw: bytes) -> dict[str, Place]:
@@ -333,7 +335,7 @@ def places(raw: bytes) -> dict[str, Place]:
                 step = key_text(resolve(event.value), (0, 0))
             else:
                 step = event.value if kind is ev.ScalarEvent else f"*{event.anchor}"
-            pending = f"{stack[-1][0]}/{escape(step)}"
+            pending = f"{stack[-1][0]}/{token(step)}"
             found[pending] = _mark(event)
             continue
         else:
@@ -344,67 +346,3 @@ def places(raw: bytes) -> dict[str, Place]:
             stack.append((path, 0))
         elif not stack:
             return found
-
-
-_RENDER = "render it first: helm template, kustomize build or envsubst"
-_CUT = "the document ends in the middle of a value: was the file cut?"
-_ALIGN = "compare its indentation with the lines above"
-_SAYINGS = {
-    "found character that cannot start any token": (
-        "this character cannot begin a value",
-        "quote the value",
-    ),
-    "mapping values are not allowed": (
-        "a key is not expected here",
-        _ALIGN + "; quote a text that holds ': '",
-    ),
-    "did not find expected key": ("a key was expected here", _ALIGN),
-    "did not find expected '-' indicator": ("a list element (- …) was expected here", _ALIGN),
-    "could not find expected ':'": ("this line has no ':' after its key", _ALIGN),
-    "block sequence entries are not allowed": ("a list element is not expected here", _ALIGN),
-    "found unexpected end of stream": (_CUT, ""),
-    "did not find expected node content": (
-        "a value, or a closing ] or }, is missing here",
-        "was the file cut?",
-    ),
-    "did not find expected ',' or '}'": ("a mapping in braces is not closed", "add } or ,"),
-    "did not find expected ',' or ']'": ("a list in brackets is not closed", "add ] or ,"),
-    "found unknown escape character": ("unknown \\ escape in double quotes", "use single quotes"),
-    "exceeded maximum nesting depth": (f"nested deeper than {MAX_DEPTH} levels", ""),
-    "did not find expected <document start>": (
-        "kubectl reads no %YAML directive and no text before it",
-        "remove the line",
-    ),
-    "control characters are not allowed": (
-        "a control character is not allowed in YAML",
-        "remove it",
-    ),
-}
-"""How libyaml's message begins -> in other words, and what to do."""
-
-
-def translated(problem: Any, raw: bytes) -> YamlError:
-    """libyaml's message in words that say what to do; its own words where none are better."""
-    mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
-    if mark is not None:
-        at = (mark.line, mark.column)
-        said = str(problem.problem or problem.context)
-    else:  # a ReaderError counts bytes
-        before = raw[: max(int(getattr(problem, "position", 0) or 0), 0)]
-        at = (before.count(b"\n"), len(before) - before.rfind(b"\n") - 1)
-        said = str(getattr(problem, "reason", problem))
-    line = (raw.splitlines() or [b""])[at[0] : at[0] + 1]
-    text = line[0].decode("utf-8", "replace") if line else ""
-    rest = text[at[1] :]
-    if rest.startswith("\t") or "\t" in text[: len(text) - len(text.lstrip())]:
-        return YamlError("a tab is used where YAML needs spaces", at, "indent with spaces")
-    if "{{" in text or "{{" in raw.decode("utf-8", "replace")[:100_000]:
-        return YamlError(
-            f"this is a template, not a manifest ({said})",
-            at,
-            _RENDER,
-        )
-    for begin, (message, hint) in _SAYINGS.items():
-        if said.startswith(begin):
-            return YamlError(message, at, hint)
-    return YamlError(said, at)

@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
-from kubectl_gpuadmit.devices.inventory import Inventory
+from kubectl_gpuadmit.devices.model import DeviceId
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.pods import is_terminal, requests
 from kubectl_gpuadmit.overview.model import Held
 from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.topology.claimed import HeldDevice, gpu_index, held_on
 from kubectl_gpuadmit.topology.model import NodeMap
 
-DRIVERS = ("gpu.nvidia.com",)
-"""DRA drivers whose devices are GPUs of the maps."""
+Claimed = Mapping[str, tuple[tuple[HeldDevice, Held], ...]]
 
 
 class Holding(Struct):
@@ -34,7 +34,7 @@ def holding(
     info: NodeInfo,
     found: NodeMap,
     policy: Policy,
-    claimed: Mapping[str, tuple[tuple[str, Held], ...]],
+    claimed: Claimed,
 ) -> Holding:
     """``claimed``: of ``claimed_on``. Pods that have ended hold nothing."""
     by_index: dict[int, list[Held]] = {}
@@ -60,20 +60,25 @@ def holding(
         )
         by_index.setdefault(holder.gpu, []).append(held)
         told[holder.namespace, holder.pod] = told.get((holder.namespace, holder.pod), 0) + 1
-    by_key = {key: gpu.index for gpu in found.gpus for key in (gpu.uuid, gpu.pci_bus_id) if key}
-    for key, held in claimed.get(info.name, ()):
-        index = by_key.get(key)
+    nowhere: dict[DeviceId, Held] = {}
+    for one, held in claimed.get(info.name, ()):
+        index = gpu_index(found, one.device)
+        who = (held.namespace, held.pod)
         if index is None:
+            if one.whole:
+                nowhere.setdefault(one.device.id, held)
+            told[who] = told.get(who, 0) + 1
             continue
         there = by_index.setdefault(index, [])
-        if not any((one.namespace, one.pod) == (held.namespace, held.pod) for one in there):
+        if not any((other.namespace, other.pod) == who for other in there):
             there.append(held)
+            told[who] = told.get(who, 0) + 1
     loose = [
         held
         for pod in pods.values()
         for held in _counted(pod, policy, told.get((pod.namespace, pod.name), 0))
     ]
-    return Holding(by_index, loose)
+    return Holding(by_index, [*nowhere.values(), *loose])
 
 
 def _counted(pod: Pod, policy: Policy, told: int) -> Iterator[Held]:
@@ -95,47 +100,28 @@ def _counted(pod: Pod, policy: Policy, told: int) -> Iterator[Held]:
             )
 
 
-def claimed_on(cluster: Cluster, policy: Policy) -> dict[str, tuple[tuple[str, Held], ...]]:
-    """Node -> (UUID or PCI address, who has it) for the devices that claims have been given."""
-    inventory = Inventory.of(cluster)
-    found: dict[str, list[tuple[str, Held]]] = {}
-    for id, holders in inventory.holders.items():
-        device = inventory.devices.get(id)
-        if device is None or id.driver not in DRIVERS or not device.slice.node_name:
-            continue
-        attributes = device.attributes
-        keys = [
-            value
-            for name in ("parentUUID", "uuid")
-            if isinstance(value := attributes.get(f"{id.driver}/{name}"), str)
-        ]
-        for claim, allotted in holders:
-            if allotted.admin_access or not keys:
-                continue
-            profile = attributes.get(f"{id.driver}/profile")
-            for namespace, pod in _consumers(claim.namespace, claim.reserved_for):
-                known = cluster.get("Pod", namespace, pod)
-                held = Held(
-                    namespace,
-                    pod,
-                    class_of(known, policy) if isinstance(known, Pod) else "",
-                    "dra",
-                    f"{claim.namespace}/{claim.name}",
-                    share=profile if isinstance(profile, str) else "",
-                )
-                found.setdefault(device.slice.node_name, []).append((keys[0], held))
-    return {node: tuple(held) for node, held in found.items()}
+def claimed_on(cluster: Cluster, policy: Policy) -> Claimed:
+    """Node -> the GPUs, and parts of them, that claims have been given, and who has them."""
+    return {
+        node: tuple((one, held) for one in devices for held in _holders(cluster, policy, one))
+        for node, devices in held_on(cluster).items()
+    }
 
 
-def _consumers(namespace: str, reserved: object) -> Iterator[tuple[str, str]]:
+def _holders(cluster: Cluster, policy: Policy, one: HeldDevice) -> Iterator[Held]:
     """Pods that the claim is reserved for; itself where there is none: it keeps the device."""
-    any_pod = False
-    for one in reserved if isinstance(reserved, tuple) else ():
-        if one.resource == "pods":
-            any_pod = True
-            yield namespace, one.name
-    if not any_pod:
-        yield namespace, "(claim without a pod)"
+    claim, device = one.claim, one.device
+    profile = device.attributes.get(f"{device.driver}/profile")
+    for name in one.pods or ("(claim without a pod)",):
+        known = cluster.get("Pod", claim.namespace, name)
+        yield Held(
+            claim.namespace,
+            name,
+            class_of(known, policy) if isinstance(known, Pod) else "",
+            "dra",
+            f"{claim.namespace}/{claim.name}",
+            share=profile if isinstance(profile, str) else "",
+        )
 
 
 def class_of(pod: Pod, policy: Policy) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import structs
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube.pods import amounts
-from kubectl_gpuadmit.overview.holding import Holding, holding
+from kubectl_gpuadmit.overview.holding import Claimed, Holding, holding
 from kubectl_gpuadmit.overview.model import GpuView, Held, NodeView, State
 from kubectl_gpuadmit.policy import Policy
 from kubectl_gpuadmit.topology.islands import islands
@@ -27,7 +27,7 @@ def node_view(
     found: NodeMap,
     policy: Policy,
     now: dt.datetime,
-    claimed: Mapping[str, tuple[tuple[str, Held], ...]],
+    claimed: Claimed,
 ) -> NodeView:
     """``found`` is the node's map from the best source; ``claimed`` of ``holding.claimed_on``."""
     held = holding(info, found, policy, claimed)

@@ -19,7 +19,7 @@ from kubectl_gpuadmit.placement.filters import (
     RANK,
     Wide,
     claims,
-    dynamic_resources,
+    extended_resources,
     inter_pod_affinity,
     node_affinity,
     node_ports,
@@ -60,7 +60,7 @@ class Cycle:
         self.kubernetes = kubernetes
         self.asked = resources_fit.asked(pod)
         self.ports = podlib.host_ports(pod)
-        self.delegated = dynamic_resources.delegated(cluster, self.asked, kubernetes=kubernetes)
+        self.delegated = extended_resources.delegated(cluster, self.asked, kubernetes=kubernetes)
         self._lenient = lenient
         self._positions = static.positions(cluster)
         key = static.signature(pod)

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 
 from kubectl_gpuadmit.devices.allocator.outcome import FailedSelector
-from kubectl_gpuadmit.devices.model import Device, Version
+from kubectl_gpuadmit.devices.model import Device
+from kubectl_gpuadmit.devices.values import Version
 from kubectl_gpuadmit.placement import suggest
 from kubectl_gpuadmit.placement.cycle import Cycle
 from kubectl_gpuadmit.placement.filters.dynamic_resources import ABORTS

@@ -31,7 +31,11 @@ from kubectl_gpuadmit.placement import (
     waiting,
 )
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.placement.filters import dynamic_resources, scheduling_gates
+from kubectl_gpuadmit.placement.filters import (
+    allocated_claims,
+    extended_resources,
+    scheduling_gates,
+)
 from kubectl_gpuadmit.placement.filters.inter_pod_affinity import merged_label_keys
 from kubectl_gpuadmit.placement.message import scheduler_message
 from kubectl_gpuadmit.policy import Policy
@@ -276,7 +280,7 @@ def _room(
     well."""
     twin = cluster.fork()
     twin.nodes = dict(static.emptied(cluster))
-    dynamic_resources.released(twin)
+    allocated_claims.released(twin)
     for number, (mate, of_them) in enumerate(mates):
         _fill(twin, mate, of_them, f"mate{number}", kubernetes)
     return _fill(twin, pod, count, "room", kubernetes)
@@ -331,7 +335,7 @@ def _unseen(cluster: Cluster, cycle: Cycle) -> tuple[Unknown, ...]:
                 "kubectl get pods -A -o yaml",
             )
         )
-    if dynamic_resources.supplies(cluster, cycle.kubernetes) and not cluster.knows("DeviceClass"):
+    if extended_resources.supplies(cluster, cycle.kubernetes) and not cluster.knows("DeviceClass"):
         for name, _ in cycle.asked:
             if is_extended(name) and not any(
                 info.allocatable.get(name) for info in cluster.nodes.values()

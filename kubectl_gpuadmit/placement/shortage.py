@@ -13,7 +13,7 @@ from kubectl_gpuadmit.kube.resource_names import DEVICE_CLASS, is_extended
 from kubectl_gpuadmit.placement import suggest
 from kubectl_gpuadmit.placement.amounts import amount
 from kubectl_gpuadmit.placement.cycle import Cycle
-from kubectl_gpuadmit.placement.filters.dynamic_resources import supplies
+from kubectl_gpuadmit.placement.filters.extended_resources import supplies
 from kubectl_gpuadmit.verdict import Evidence, Finding, NodeVerdict
 
 RULE = "placement"

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod, Taint
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.verdict import Remedy
 
 _TYPO, _OTHER_VALUE, _TOLERATE, _SOFTEN, _DROP, _LESS = 0, 10, 15, 35, 20, 40
@@ -26,7 +27,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 def pointer(*parts: str) -> str:
     """RFC 6901: ``("spec", "a/b")`` -> ``/spec/a~1b``."""
-    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
+    return "".join(f"/{token(part)}" for part in parts)
 
 
 def known_values(cluster: Cluster, key: str) -> tuple[str, ...]:

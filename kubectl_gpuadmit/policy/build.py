@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import LabelSelectorRequirement, Toleration
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.kube.workloads.declared import DeclaredKind
 from kubectl_gpuadmit.policy import dra
 from kubectl_gpuadmit.policy.entries import (
@@ -27,7 +28,7 @@ from kubectl_gpuadmit.policy.entries import (
 from kubectl_gpuadmit.policy.model import GPU_PATTERNS, TTL_ANNOTATIONS, Policy
 from kubectl_gpuadmit.policy.patterns import matches
 from kubectl_gpuadmit.policy.schema import setting_key
-from kubectl_gpuadmit.policy.shape import Report, did_you_mean, entries, escape
+from kubectl_gpuadmit.policy.shape import Report, did_you_mean, entries
 from kubectl_gpuadmit.rule import Rule
 from kubectl_gpuadmit.verdict import Level
 
@@ -62,7 +63,7 @@ class Builder:
                 name,
                 pool["nodeSelector"],
                 tolerations(pool.get("tolerations")),
-                self.kubelet(pool.get("kubelet"), f"/pools/{escape(name)}/kubelet"),
+                self.kubelet(pool.get("kubelet"), f"/pools/{token(name)}/kubelet"),
             )
             for name, pool in data.get("pools", {}).items()
         }
@@ -85,7 +86,7 @@ class Builder:
                 # A section that is written is in force, whether its rule is named or not.
                 **{rule: RuleConfig() for section, rule in SECTIONS.items() if section in data},
                 **{
-                    name: self.config(entry, f"/rules/{escape(name)}", self.rules.get(name))
+                    name: self.config(entry, f"/rules/{token(name)}", self.rules.get(name))
                     for name, entry in data.get("rules", {}).items()
                 },
             },
@@ -143,7 +144,7 @@ class Builder:
     def workload_class(self, name: str, entry: Data) -> WorkloadClass:
         pool = entry.get("pool", "")
         if pool and pool not in self.pools:
-            self.unknown(f"/classes/{escape(name)}/pool", "pool", pool, self.pools)
+            self.unknown(f"/classes/{token(name)}/pool", "pool", pool, self.pools)
         match = entry["match"]
         return WorkloadClass(
             name=name,
@@ -173,7 +174,7 @@ class Builder:
             return RuleConfig(level=level(entry))
         for pool in entry.get("pools", {}):
             if pool not in self.pools:
-                self.unknown(f"{pointer}/pools/{escape(pool)}", "pool", pool, self.pools)
+                self.unknown(f"{pointer}/pools/{token(pool)}", "pool", pool, self.pools)
         given = entry.get("settings", {})
         settings = {
             keyword: self.setting(given[key], default, f"{pointer}/settings/{key}")

@@ -11,8 +11,9 @@ from kubectl_gpuadmit.devices.gates import KUBERNETES, NVIDIA, Release
 from kubectl_gpuadmit.devices.maturity import Entry, Ledger, Versions
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.gates import ALL_OF_STAGE, DEFAULT, Gates
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.policy.entries import Tenant
-from kubectl_gpuadmit.policy.shape import entries, escape
+from kubectl_gpuadmit.policy.shape import entries
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.policy.build import Builder
@@ -92,7 +93,7 @@ def feature_gates(data: Data | None, ledger: Ledger, builder: Builder) -> Gates:
     known = {name for component, name in maturity.BY_NAME if component == KUBERNETES}
     sound = True
     for name, on in data.items():
-        pointer = f"/featureGates/{escape(name)}"
+        pointer = f"/featureGates/{token(name)}"
         if name in ALL_OF_STAGE:
             continue
         if name not in known:
@@ -115,7 +116,7 @@ def feature_gates(data: Data | None, ledger: Ledger, builder: Builder) -> Gates:
         )
     for name, needs in maturity.unmet(release, gates) if sound else ():
         builder.report(
-            f"/featureGates/{escape(needs if needs in data else name)}"
+            f"/featureGates/{token(needs if needs in data else name)}"
             if {needs, name} & data.keys()
             else "/featureGates",
             "policy-bad-feature-gate",

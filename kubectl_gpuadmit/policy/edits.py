@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from kubectl_gpuadmit.kube.objects import Pod, PodSchedulingGate, Toleration
+from kubectl_gpuadmit.kube.pointers import steps, token
 from kubectl_gpuadmit.policy.entries import TemplateChange
 
 Op = dict[str, Any]
@@ -65,11 +66,11 @@ def applied(template: Mapping[str, Any], ops: Iterable[Op]) -> dict[str, Any]:
     """A copy of the template after such operations (only ``add`` and ``remove`` in maps)."""
     result = dict(template)
     for op in ops:
-        *parents, last = (t.replace("~1", "/").replace("~0", "~") for t in _tokens(op["path"]))
+        *parents, last = steps(op["path"])
         at = result
-        for token in parents:
-            at[token] = dict(at.get(token) or {})
-            at = at[token]
+        for step in parents:
+            at[step] = dict(at.get(step) or {})
+            at = at[step]
         if op["op"] == "add":
             at[last] = op["value"]
         else:
@@ -138,14 +139,7 @@ def _map_ops(
         return []
     if not isinstance(listed, dict):
         return [{"op": "add", "path": path, "value": needed}]
-    return [
-        {"op": "add", "path": f"{path}/{k.replace('~', '~0').replace('/', '~1')}", "value": v}
-        for k, v in needed.items()
-    ]
-
-
-def _tokens(path: str) -> list[str]:
-    return path.split("/")[1:]
+    return [{"op": "add", "path": f"{path}/{token(k)}", "value": v} for k, v in needed.items()]
 
 
 def _has(given: tuple[Toleration, ...], wanted: Toleration) -> bool:

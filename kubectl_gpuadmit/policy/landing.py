@@ -7,7 +7,7 @@ as the scheduler counts. Nothing of the topology is imported before a pod with w
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
@@ -20,6 +20,7 @@ from kubectl_gpuadmit.rule import Ask
 from kubectl_gpuadmit.verdict import Remedy
 
 if TYPE_CHECKING:
+    from kubectl_gpuadmit.devices.prospects import Gifts
     from kubectl_gpuadmit.policy.model import Policy
     from kubectl_gpuadmit.topology.model import NodeMap
     from kubectl_gpuadmit.topology.standing import Standing
@@ -37,6 +38,8 @@ class Landing(NamedTuple):
     info: NodeInfo
     map: NodeMap | None
     now: Standing | None
+    claims_known: bool = True
+    """Whether the source holds the claims by which pods may have GPUs."""
 
     @property
     def name(self) -> str:
@@ -113,18 +116,124 @@ def of_node(
 
 
 def _landing(info: NodeInfo, cluster: Cluster, now: dt.datetime, max_age: dt.timedelta) -> Landing:
-    from kubectl_gpuadmit.topology import maps, standing
+    from kubectl_gpuadmit.topology import claimed, maps, standing
 
     found = maps.node_map(cluster, info.name, now, max_age=max_age)
+    told = cluster.knows("ResourceClaim")
     if found is None or not found.gpus:
-        return Landing(info, None, None)
+        return Landing(info, None, None, told)
+    held = claimed.held_on(cluster).get(info.name, ())
     key = "topology/standing"
     known = info.memo.get(key)
-    if known is None or known[0] is not found:
+    if known is None or known[0] is not found or known[1] != held:
         offered = _whole(info.allocatable)
-        known = (found, standing.standing(found, info.pods, offered or None))
+        now_there = standing.standing(found, info.pods, offered or None, claimed=held)
+        known = (found, held, now_there)
         info.memo[key] = known
-    return Landing(info, found, known[1])
+    return Landing(info, found, known[2], told)
+
+
+class Allotment(NamedTuple):
+    """What DRA would give such pods on one node, GPU by GPU of the node's map."""
+
+    landing: Landing
+    sets: tuple[tuple[int, ...], ...] = ()
+    """The GPUs of the pods that find devices there, one pod after another."""
+    devices: tuple[tuple[str, ...], ...] = ()
+    """Their names for DRA; also of devices that the map does not know."""
+    parts: bool = False
+    """Some of them are parts of a GPU."""
+    missing: str = ""
+    """What is not known of it, '' for nothing; otherwise ``sets`` may not hold all."""
+
+    @property
+    def name(self) -> str:
+        return self.landing.name
+
+    @property
+    def unknown(self) -> str:
+        """What is missing to judge it by its links, '' if nothing is."""
+        found = self.landing.map
+        if self.missing or found is None or self.landing.now is None:
+            return self.missing or self.landing.unknown
+        if found.stale:
+            return f"topology of node {self.name}: its agent map is stale"
+        return ""
+
+
+def allotments(
+    ask: Ask, cluster: Cluster, *, max_age: dt.timedelta = MAX_AGE
+) -> tuple[list[Allotment], str]:
+    """Every node that has room for such a pod now and whose GPUs would come to it by DRA, from its
+    claims or from a class that backs what it asks for; none for a pod without either. And what is
+    missing to tell of any node.
+
+    Which devices these are follows from the allocator: they are the ones that the scheduler would
+    take, unless others come first.
+    """
+    from kubectl_gpuadmit.kube.resource_names import is_extended
+
+    if not ask.pod.spec.resourceClaims and not any(map(is_extended, requests(ask.pod))):
+        return [], ""
+    from kubectl_gpuadmit.devices.prospects import Prospects
+
+    prospects = Prospects.of(cluster, ask.pod, ask.namespace, kubernetes=ask.kubernetes)
+    if prospects is None or prospects.missing:
+        return [], prospects.missing if prospects is not None else ""
+    needed = [(name, amount) for name, amount in requests(ask.pod).items() if amount]
+    found: list[Allotment] = []
+    for info in open_nodes(cluster, ask.pod):
+        if not prospects.by_devices(info):
+            continue
+        delegated = prospects.delegated(info)
+        if any(name not in delegated and info.free(name) < amount for name, amount in needed):
+            continue
+        gifts = prospects.on(info, pods=max(min(ask.group.count, _MOST_PODS), 1))
+        one = _landing(info, cluster, ask.now, max_age)
+        if isinstance(gifts, str):
+            found.append(Allotment(one, missing=gifts))
+        elif gifts and any(given.device is not None for given in gifts[0]):
+            allotted = _allotment(one, gifts)
+            if allotted.sets or allotted.missing:
+                found.append(allotted)
+    return found, ""
+
+
+_MOST_PODS = 64
+"""So many pods of a group are followed on one node, where only claims bound how many it takes."""
+
+
+def _allotment(one: Landing, gifts: Sequence[Gifts]) -> Allotment:
+    """() for sets of pods that get other devices than GPUs."""
+    from kubectl_gpuadmit.devices.gpus import is_gpu, is_whole
+    from kubectl_gpuadmit.topology.claimed import gpu_index
+
+    sets: list[tuple[int, ...]] = []
+    names: list[tuple[str, ...]] = []
+    parts = False
+    missing = ""
+    for gift in gifts:
+        chosen: list[int] = []
+        named: list[str] = []
+        for given in gift:
+            if given.device is None or not is_gpu(given.device) or given.allotted.admin_access:
+                continue
+            parts = parts or bool(given.allotted.share) or not is_whole(given.device)
+            named.append(given.device.name)
+            index = gpu_index(one.map, given.device) if one.map is not None else None
+            if index is not None:
+                chosen.append(index)
+            elif one.map is None:
+                missing = missing or one.unknown
+            else:
+                missing = missing or (
+                    f"which GPU of node {one.name} device {given.device.name} is: neither its UUID "
+                    f"nor its PCI address is told by {one.rests_on}"
+                )
+        if named:
+            sets.append(tuple(chosen))
+            names.append(tuple(named))
+    return Allotment(one, tuple(sets), tuple(names), parts, missing)
 
 
 def tensor_parallel(ask: Ask, cluster: Cluster) -> tuple[int, str]:
@@ -157,20 +266,23 @@ def held_by(one: Landing, policy: Policy, classes: Iterable[str]) -> tuple[dict[
     """GPU -> a pod of one of the classes that holds it; and a pod of them that books GPUs of the
     node without anybody saying which, '' if there is none."""
     wanted = frozenset(classes)
-    pods = {
-        (pod.namespace, pod.name): pod
-        for pod in one.info.pods
-        if class_of(policy, pod) in wanted and _whole(gpus.pod_gpus(pod, policy.gpu_patterns))
-    }
+    booking: dict[tuple[str, str], bool] = {}
+    for pod in one.info.pods:
+        whole = bool(_whole(gpus.pod_gpus(pod, policy.gpu_patterns)))
+        if (whole or pod.spec.resourceClaims) and class_of(policy, pod) in wanted:
+            booking[pod.namespace, pod.name] = whole or not one.claims_known
     found: dict[int, str] = {}
     named: set[tuple[str, str]] = set()
     for index, holders in (one.now.held if one.now else {}).items():
         for holder in holders:
             key = (holder.namespace, holder.pod)
-            if key in pods:
+            if key in booking:
                 found.setdefault(index, f"{holder.namespace}/{holder.pod}")
                 named.add(key)
-    loose = next((f"{ns}/{name}" for ns, name in pods if (ns, name) not in named), "")
+    loose = next(
+        (f"{ns}/{name}" for (ns, name), has in booking.items() if has and (ns, name) not in named),
+        "",
+    )
     return found, loose
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import times
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.kube.workloads import Workload
 from kubectl_gpuadmit.policy.model import Policy
 
@@ -38,8 +39,7 @@ def ttl(workload: Workload, pod: Pod, policy: Policy) -> Ttl | None:
     own = _annotations(workload.manifest)
     for key in policy.ttl_annotations:
         if isinstance(own.get(key), str):
-            token = key.replace("~", "~0").replace("/", "~1")
-            return Ttl(key, own[key].strip(), f"/metadata/annotations/{token}")
+            return Ttl(key, own[key].strip(), f"/metadata/annotations/{token(key)}")
     for key in policy.ttl_annotations:
         if key in pod.annotations:
             return Ttl(key, pod.annotations[key].strip(), "")

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.devices.maturity import rows
 from kubectl_gpuadmit.kube import times
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.policy.entries import Pool, PoolKubelet, StaticMatch, StaticRule
 from kubectl_gpuadmit.policy.load import Catalogue, Reading, no_reasons
 from kubectl_gpuadmit.policy.model import Policy
-from kubectl_gpuadmit.policy.shape import Problem, escape
+from kubectl_gpuadmit.policy.shape import Problem
 from kubectl_gpuadmit.rule import REGISTRY
 
 CLASS_SETTINGS: dict[str, tuple[str, ...]] = {
@@ -115,7 +116,7 @@ class _Doubts:
                     continue
                 where = f": {nodes[0]}" if nodes else ""
                 self.warn(
-                    f"/pools/{escape(other.name)}/nodeSelector",
+                    f"/pools/{token(other.name)}/nodeSelector",
                     "policy-pools-overlap",
                     f"a node can belong to {one.name} and {other.name}{where}; it counts for "
                     f"{_narrower(one, other).name}",
@@ -134,7 +135,7 @@ class _Doubts:
                     "every GPU pod is refused" if name == "labels/class" else "it concerns no pod"
                 )
                 self.warn(
-                    f"/rules/{escape(name)}",
+                    f"/rules/{token(name)}",
                     "policy-no-classes",
                     f"no classes are declared: {effect}",
                 )
@@ -147,7 +148,7 @@ class _Doubts:
                 if absent and (setting in given or len(absent) == len(named)):
                     where = f"/settings/{setting}" if setting in given else ""
                     self.warn(
-                        f"/rules/{escape(name)}{where}",
+                        f"/rules/{token(name)}{where}",
                         "policy-class-absent",
                         f"{setting}: no class is called {', '.join(absent)}",
                         f"set {setting} to names of this policy's classes",
@@ -158,7 +159,7 @@ class _Doubts:
             for pool in self.policy.pools:
                 if not _nodes(cluster, pool.nodeSelector):
                     self.warn(
-                        f"/pools/{escape(pool.name)}/nodeSelector",
+                        f"/pools/{token(pool.name)}/nodeSelector",
                         "policy-pool-without-nodes",
                         f"no node carries {_pairs(pool.nodeSelector)}",
                         _values(cluster, pool.nodeSelector),
@@ -170,7 +171,7 @@ class _Doubts:
         if cluster.knows("PriorityClass"):
             known = {cls.name for cls in cluster.priority_classes()}
             named = [
-                (f"/classes/{escape(cls.name)}/priorityClass", cls.priorityClass)
+                (f"/classes/{token(cls.name)}/priorityClass", cls.priorityClass)
                 for cls in self.policy.classes
             ] + [
                 (f"{pointer}/mutate/priorityClassName", entry.mutate.priorityClassName)
@@ -199,7 +200,7 @@ class _Doubts:
         for (policy, source), names in sorted(other.items()):
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             self.warn(
-                f"/pools/{escape(pool.name)}/kubelet/topologyManagerPolicy",
+                f"/pools/{token(pool.name)}/kubelet/topologyManagerPolicy",
                 "policy-kubelet-differs",
                 f"{names[0]}{more} has {policy}, says {source}: that counts, not the declaration",
                 f"write {policy}, or leave the pool's kubelet out",

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.manifests import Document, read_documents
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.policy import schema
 from kubectl_gpuadmit.policy.build import Builder
 from kubectl_gpuadmit.policy.model import Policy
-from kubectl_gpuadmit.policy.shape import UNSOUND, Problem, Severity, dotted, escape, sound
+from kubectl_gpuadmit.policy.shape import UNSOUND, Problem, Severity, dotted, sound
 from kubectl_gpuadmit.rule import REGISTRY
 
 Spot = tuple[int, int]
@@ -178,7 +179,7 @@ class Reading:
                 word in text for word in ("policies:", "favorites:", schema.KIND)
             ):
                 continue
-            shift = _shift(raw, text, document.position(f"/data/{escape(key)}")[0])
+            shift = _shift(raw, text, document.position(f"/data/{token(key)}")[0])
             for inner in self.documents(text.encode(), shift):
                 found.append(_Found(inner.data, _shifted(inner, shift), f"data.{key}: "))
         if not found and not self.failed:

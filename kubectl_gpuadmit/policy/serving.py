@@ -35,6 +35,7 @@ def pod_fit(
     policy: Policy,
     *,
     now: dt.datetime,
+    kubernetes: str,
 ) -> PodFit:
     """The answer for one group; ``pod`` is the group's as it would be stored. The load that it has
     to bear is that of rule ``model/memory-fit``, whoever asks."""
@@ -51,6 +52,7 @@ def pod_fit(
         wanted(policy.settings(RULE)),
         now=now,
         patterns=policy.gpu_patterns,
+        kubernetes=kubernetes,
     )
 
 
@@ -59,7 +61,15 @@ def engines(ask: Ask, cluster: Cluster) -> tuple[EngineFit, ...]:
     that can use no GPU."""
     if not may_serve(ask.pod, ask.policy):
         return ()
-    found = pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy, now=ask.now)
+    found = pod_fit(
+        ask.workload,
+        ask.group,
+        ask.pod,
+        cluster,
+        ask.policy,
+        now=ask.now,
+        kubernetes=ask.kubernetes,
+    )
     return found.engines
 
 

@@ -27,11 +27,13 @@ REASON_OF: dict[Burst, str] = {
 
 def roomiest(on: Sequence[OnDevices]) -> OnDevices:
     """The kind of devices that is nearest to enough: the one with most memory."""
-    return max(on, key=lambda one: one.devices.usable_mib or 0)
+    return max(on, key=lambda one: (not one.too_few, one.devices.usable_mib or 0))
 
 
 def burst(one: OnDevices) -> Burst | None:
     """The first dimension that is too large; None where only the layout is wrong."""
+    if one.too_few:
+        return None
     if one.envelope is None:
         return "weights" if one.by_weights else "registry"
     for problem in one.envelope.problems:
@@ -44,11 +46,13 @@ def sentence(engine: EngineFit, on: OnDevices, what: Burst) -> str:
     """One sentence in the model owner's words."""
     one, devices = engine.recognised, on.devices
     name = one.model
-    asked = f"{devices_words(devices, engine.gpus)}"
+    asked = devices_words(devices, devices.count * engine.pods)
     if on.envelope is None and engine.facts is not None and engine.facts.memory_gib is None:
-        need, gpus = on.need_gib or 0.0, max(devices.count, 1)
+        need, gpus = on.need_gib or 0.0, on.shards
         each = f", {need:,.1f} on each GPU even if they share it" if gpus > 1 else ""
-        return f"{name} needs {need * gpus:,.1f} GiB for weights{each}; requested {asked}"
+        return f"{name} needs {need * gpus:,.1f} GiB for weights{each}; requested {asked}" + (
+            _not_added(engine) if gpus == 1 else ""
+        )
     if on.envelope is None:
         assert engine.facts is not None
         whole = engine.facts.memory_gib or 0.0

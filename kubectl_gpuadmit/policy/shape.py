@@ -15,6 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from kubectl_gpuadmit.errors import BadPolicy
+from kubectl_gpuadmit.kube.pointers import steps, token
 from kubectl_gpuadmit.policy.schema import DEFS
 
 Severity = Literal["error", "warning"]
@@ -59,11 +60,6 @@ UNSOUND = _Unsound()
 def entries(items: Iterable[Any] | None) -> Iterator[tuple[int, Any]]:
     """The sound items of a list with their index in the file."""
     return ((i, item) for i, item in enumerate(items or ()) if item is not UNSOUND)
-
-
-def escape(token: str) -> str:
-    """One RFC 6901 token."""
-    return token.replace("~", "~0").replace("/", "~1")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -139,7 +135,7 @@ def _object(value: dict[Any, Any], schema: dict[str, Any], pointer: str, report:
                 pointer, "policy-wrong-type", f"key {_show(key)} must be text", "put it in quotes"
             )
             continue
-        at = f"{pointer}/{escape(key)}"
+        at = f"{pointer}/{token(key)}"
         if key in properties:
             clean = sound(item, properties[key], at, report)
         elif others is not False:
@@ -251,8 +247,7 @@ def _show(value: Any) -> str:
 def dotted(pointer: str) -> str:
     """``/static/0/match`` -> ``static[0].match``; a key that holds a dot or slash is quoted."""
     text = ""
-    for token in pointer.split("/")[1:]:
-        key = token.replace("~1", "/").replace("~0", "~")
+    for key in steps(pointer):
         if key.isdigit():
             text += f"[{key}]"
         elif re.fullmatch(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)?", key):

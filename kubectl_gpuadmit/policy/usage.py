@@ -14,7 +14,7 @@ A sample holds until the next one of its pool.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -218,22 +218,13 @@ def admitted_nodes(cluster: Cluster, pod: Pod) -> tuple[NodeInfo, ...]:
     key = encode(("admitted nodes", spec.nodeName, spec.nodeSelector, affinity))
     names: tuple[str, ...] | None = cluster.static_memo.get(key)
     if names is None:
-        names = tuple(_admitted(cluster, pod))
+        names = tuple(
+            node.name
+            for node in cluster.nodes.values()
+            if selectors.leaves_open(pod, node.labels, node.name)
+        )
         cluster.static_memo[key] = names
     return tuple(cluster.nodes[name] for name in names)
-
-
-def _admitted(cluster: Cluster, pod: Pod) -> Iterator[str]:
-    spec = pod.spec
-    required = selectors.required_terms(spec.affinity)
-    chosen = (spec.nodeSelector or {}).items()
-    for node in cluster.nodes.values():
-        if spec.nodeName and node.name != spec.nodeName:
-            continue
-        if chosen <= node.labels.items() and (
-            required is None or selectors.node_selector_matches(required, node.labels, node.name)
-        ):
-            yield node.name
 
 
 class GpuPods(NamedTuple):

@@ -49,6 +49,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
     from kubectl_gpuadmit.proposals import (
         alignment,
         amounts,
+        claim_islands,
         claims,
         cluster_changes,
         islands,
@@ -63,6 +64,7 @@ def for_verdict(case: Case) -> Iterator[Proposal]:
         suggested.from_findings,
         selectors.corrected,
         claims.claims_changed,
+        claim_islands.claims_kept_whole,
         models.model_fits,
         amounts.fewer_pods,
         amounts.fewer_gpus,

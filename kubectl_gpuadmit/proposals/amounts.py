@@ -8,8 +8,8 @@ from typing import Any
 
 from kubectl_gpuadmit.admission import chain
 from kubectl_gpuadmit.kube.gpus import pod_gpus
+from kubectl_gpuadmit.kube.pointers import resolve, token
 from kubectl_gpuadmit.kube.workloads import PodGroup
-from kubectl_gpuadmit.kube.workloads.pointers import resolve, token
 from kubectl_gpuadmit.proposals import Case, Proposal
 
 _COUNT_AT: dict[str, str] = {

@@ -19,6 +19,7 @@ from kubectl_gpuadmit.devices.inventory import Inventory
 from kubectl_gpuadmit.devices.pod_claims import PodClaim, of_pod
 from kubectl_gpuadmit.judge import State
 from kubectl_gpuadmit.kube.dra import DeviceRequest, ResourceClaim, ResourceClaimTemplate
+from kubectl_gpuadmit.kube.pointers import resolve
 from kubectl_gpuadmit.kube.quantity import QuantityError, parse
 from kubectl_gpuadmit.placement import devices
 from kubectl_gpuadmit.placement.cycle import Cycle
@@ -62,8 +63,8 @@ def _is_of(one: Funnel, entry: PodClaim) -> bool:
 def requests(case: Case, entry: PodClaim, home: str) -> Iterator[tuple[str, str]]:
     """(JSON pointer to what it asks, full name) of each alternative."""
     obj = case.before.cluster.get(entry.kind, home, entry.object) if entry.kind else None
-    root, listed = _listed(obj)
-    for index, request in enumerate(listed):
+    root, requests = listed(obj)
+    for index, request in enumerate(requests):
         at = f"{root}/requests/{index}"
         if request.firstAvailable:
             for place, sub in enumerate(request.firstAvailable):
@@ -72,7 +73,8 @@ def requests(case: Case, entry: PodClaim, home: str) -> Iterator[tuple[str, str]
             yield f"{at}/exactly" if request.exactly else at, request.name
 
 
-def _listed(obj: object) -> tuple[str, tuple[DeviceRequest, ...]]:
+def listed(obj: object) -> tuple[str, tuple[DeviceRequest, ...]]:
+    """JSON pointer to ``devices`` in a claim or template, and its requests; '' and () otherwise."""
     if isinstance(obj, ResourceClaim):
         return "/spec/devices", obj.spec.devices.requests or ()
     if isinstance(obj, ResourceClaimTemplate):
@@ -129,7 +131,7 @@ def _other_selector(
 ) -> Iterator[Proposal]:
     path = f"{at}/selectors/{lack.selector}/cel/expression"
     obj = case.before.cluster.get(entry.kind, home, entry.object)
-    text = _at(_plain(obj), path)
+    text = resolve(_plain(obj), path)
     if not isinstance(text, str):
         return
     for what, value in lack.values:
@@ -195,6 +197,8 @@ def command(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> str:
 
 
 def changed(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> Callable[[State], State]:
+    """The operations on the claim or template that the entry names, in a what-if."""
+
     def change(state: State) -> State:
         import jsonpatch
 
@@ -203,7 +207,9 @@ def changed(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> Callable[[State]
             return state
         plain = _plain(obj)
         made = [
-            {**op, "op": "add"} if op["op"] == "replace" and _at(plain, op["path"]) is None else op
+            {**op, "op": "add"}
+            if op["op"] == "replace" and resolve(plain, op["path"]) is None
+            else op
             for op in ops
         ]
         plain = jsonpatch.apply_patch(plain, made)
@@ -216,14 +222,3 @@ def changed(entry: PodClaim, home: str, ops: tuple[Op, ...]) -> Callable[[State]
 def _plain(obj: Any) -> Any:
     """As JSON has it: lists, no tuples."""
     return msgspec.json.decode(encode(obj))
-
-
-def _at(data: Any, path: str) -> Any:
-    for step in path.split("/")[1:]:
-        if isinstance(data, list | tuple):
-            data = data[int(step)] if int(step) < len(data) else None
-        elif isinstance(data, dict):
-            data = data.get(step)
-        else:
-            return None
-    return data

@@ -13,8 +13,8 @@ from msgspec import structs
 
 from kubectl_gpuadmit.kube.gpu_memory import product_mib
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.pointers import resolve, token
 from kubectl_gpuadmit.kube.workloads import PodGroup
-from kubectl_gpuadmit.kube.workloads.pointers import resolve, token
 from kubectl_gpuadmit.proposals import Case, Proposal
 from kubectl_gpuadmit.proposals.pools import missing_tolerations
 
@@ -41,6 +41,7 @@ def model_fits(case: Case) -> Iterator[Proposal]:
             case.before.cluster,
             case.terms.policy,
             now=case.terms.now,
+            kubernetes=case.terms.kubernetes,
         )
         for engine in found.engines:
             if engine.on and engine.standing() != "fits" and not engine.recognised.follows:

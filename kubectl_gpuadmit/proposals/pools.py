@@ -7,9 +7,9 @@ from typing import Any
 
 from kubectl_gpuadmit.cluster import Cluster, NodeInfo
 from kubectl_gpuadmit.kube.objects import Taint
+from kubectl_gpuadmit.kube.pointers import resolve
 from kubectl_gpuadmit.kube.selectors import tolerated
 from kubectl_gpuadmit.kube.workloads import PodGroup
-from kubectl_gpuadmit.kube.workloads.pointers import resolve
 from kubectl_gpuadmit.proposals import Case, Proposal
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kubectl_gpuadmit.kube.workloads.pointers import resolve, steps
+from kubectl_gpuadmit.kube.pointers import resolve, steps
 from kubectl_gpuadmit.proposals import Case, Proposal
 from kubectl_gpuadmit.verdict import Finding, Remedy
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kubectl_gpuadmit.kube.pointers import steps
 from kubectl_gpuadmit.render.wording import cells, flow
 from kubectl_gpuadmit.verdict import Mutation
 
@@ -30,7 +31,7 @@ def lines(mutation: Mutation, *, width: int) -> list[DiffLine]:
     for op in mutation.ops:
         if op["op"] == "test":
             continue
-        *way, key = _tokens(mutation.at + op["path"])
+        *way, key = steps(mutation.at + op["path"])
         longer = _appended(op, before)
         if longer is not None:
             way, key = [*way, key], "-"
@@ -63,10 +64,6 @@ def _appended(op: dict[str, Any], before: dict[str, Any]) -> list[Any] | None:
     if op["op"] not in ("add", "replace") or not isinstance(old, list) or not isinstance(new, list):
         return None
     return new[len(old) :] if old and new[: len(old)] == old else None
-
-
-def _tokens(pointer: str) -> list[str]:
-    return [t.replace("~1", "/").replace("~0", "~") for t in pointer.split("/")[1:]]
 
 
 def _step(token: str) -> str:

@@ -330,7 +330,7 @@ def others(page: Page, report: Report) -> None:
     """What else the input held: counted as applied, or not judged and why."""
     applied = [s for s in report.skipped if s.treated == "applied"]
     if applied:
-        names = ", ".join(str(s.ref) for s in applied[:4])
+        names = ", ".join(f"{s.ref} ({s.detail})" if s.detail else str(s.ref) for s in applied[:4])
         more = f" and {len(applied) - 4:,} more" if len(applied) > 4 else ""
         page.block(
             [("Applied   ", BOLD)], f"first, from the input: {names}{more}", indent=10, style=DIM

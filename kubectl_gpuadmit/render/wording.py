@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import structs
 from msgspec.json import encode
 
+from kubectl_gpuadmit.kube.pointers import steps
 from kubectl_gpuadmit.verdict import Evidence, Group, Shortfall, Source, Verdict
 
 _UNSAFE = re.compile(
@@ -301,14 +302,13 @@ def source(facts: Source) -> str:
 def pointer(text: str) -> str:
     """An RFC 6901 pointer as kubectl writes a field: ``spec.containers[0].image``."""
     out = ""
-    for token in text.split("/")[1:]:
-        token = token.replace("~1", "/").replace("~0", "~")
-        if token.isdigit() or token == "-":
-            out += f"[{token}]" if token != "-" else "[+]"
-        elif "." in token or "/" in token:
-            out += f'["{token}"]'
+    for step in steps(text):
+        if step.isdigit() or step == "-":
+            out += f"[{step}]" if step != "-" else "[+]"
+        elif "." in step or "/" in step:
+            out += f'["{step}"]'
         else:
-            out += ("." if out else "") + token
+            out += ("." if out else "") + step
     return out
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.policy import serving
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy
+
+if TYPE_CHECKING:
+    from kubectl_gpuadmit.sizing.fitting import EngineFit
 
 
 @rule(
@@ -15,18 +19,23 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy
     reasons={
         "model/node-choice": "The model fits the GPUs of some nodes that the pod may land on, and "
         "not those of others, so the scheduler's choice decides whether it runs. Select the "
-        "product that is large enough."
+        "product that is large enough.",
+        "model/alternative": "A claim names alternatives, and the model does not fit one of them: "
+        "whether it runs depends on which devices are free when the pod is scheduled. Leave that "
+        "alternative out, or let it ask for more.",
     },
-    reads={"Node", "ConfigMap"},
+    reads={"Node", "ConfigMap", "DeviceClass", "ResourceClaim", "ResourceSlice"},
     level="warn",
 )
 def model_node_choice(ask: Ask, cluster: Cluster) -> Iterator[Found]:
     """Pods that may land where their model does not fit, though it fits elsewhere.
 
     Counted are the nodes that the pod's selectors and tolerations leave open and that have as many
-    of the GPUs, whoever holds them now.
+    of the GPUs, whoever holds them now. Of a claim with alternatives (``firstAvailable``) each node
+    counts with the one that it would give; those that none of them is enough for are named.
     """
     for engine in serving.engines(ask, cluster):
+        yield from _alternatives(ask, engine)
         good = [one.devices for one in engine.on if one.fits == "fits"]
         bad = [one.devices for one in engine.on if one.fits == "exceeds"]
         if not good or not bad:
@@ -54,4 +63,31 @@ def model_node_choice(ask: Ask, cluster: Cluster) -> Iterator[Found]:
             ),
             field=ask.field("/spec/nodeSelector" if ask.pod.spec.nodeSelector else "/spec"),
             suggest=suggest,
+        )
+
+
+def _alternatives(ask: Ask, engine: EngineFit) -> Iterator[Found]:
+    """Alternatives of a claim that the model does not fit, though it fits others."""
+    if all(one.fits == "exceeds" for one in (*engine.alternatives, *engine.on)):
+        return
+    from kubectl_gpuadmit.policy import serving_words as words
+
+    for one in engine.alternatives:
+        if one.fits != "exceeds":
+            continue
+        burst = words.burst(one)
+        which = one.devices.how.partition(",")[0]
+        if one.too_few:
+            world = engine.recognised.serving.world_size
+            has = one.devices.count * engine.pods
+            why = f"{engine.recognised.engine} is told to use {world} GPUs, and it brings {has}"
+        elif burst is not None:
+            why = words.sentence(engine, one, burst)
+        else:
+            continue  # the layout alone is wrong: model/divisibility says that
+        yield Finding(
+            reason="model/alternative",
+            detail=f"{which} is too small: {why}",
+            evidence=words.evidence(engine, one) if not one.too_few else (),
+            field=ask.field("/spec/resourceClaims"),
         )

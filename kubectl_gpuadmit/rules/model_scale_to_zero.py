@@ -28,7 +28,15 @@ def model_scale_to_zero(
     replicas = spec.get("replicas") if isinstance(spec, dict) else None
     if ask.workload.ref.kind not in kinds or not ask.first_group or replicas == 0:
         return
-    found = serving.pod_fit(ask.workload, ask.group, ask.pod, cluster, ask.policy, now=ask.now)
+    found = serving.pod_fit(
+        ask.workload,
+        ask.group,
+        ask.pod,
+        cluster,
+        ask.policy,
+        now=ask.now,
+        kubernetes=ask.kubernetes,
+    )
     if found.standing() != "exceeds":
         return
     from kubectl_gpuadmit.policy import serving_words as words

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import gpus
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.kube.workloads import amounts
-from kubectl_gpuadmit.kube.workloads.pointers import token
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import gpus
-from kubectl_gpuadmit.kube.workloads.pointers import resolve
+from kubectl_gpuadmit.kube.pointers import resolve
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy
 

@@ -9,9 +9,9 @@ from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube import gpus
 from kubectl_gpuadmit.kube import pods as podlib
 from kubectl_gpuadmit.kube.dra import DeviceClass
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.kube.resource_names import is_extended
 from kubectl_gpuadmit.kube.workloads import amounts
-from kubectl_gpuadmit.kube.workloads.pointers import token
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy
 

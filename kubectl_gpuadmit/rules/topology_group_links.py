@@ -22,7 +22,10 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "topology/group-link-degraded": "A node of a multi-node group has lost a part of its "
         "links: the whole group runs at the pace of the slowest. Repair it, or move that pod.",
     },
-    reads={"Node", "Pod", "GpuTopology"},
+    reads={
+        *("Node", "Pod", "GpuTopology", "ResourceSlice"),
+        *("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"),
+    },
 )
 def topology_group_links(
     ask: Ask,
@@ -41,7 +44,11 @@ def topology_group_links(
     than ``maxAge``, make the group *unknown*.
     """
     group = ask.pod.labels.get(key) or ask.pod.annotations.get(key)
-    if not group or not landing.whole_gpus(ask):
+    if not group:
+        return
+    each = landing.whole_gpus(ask)
+    allotments, missing = landing.allotments(ask, cluster, max_age=max_age)
+    if not each and not allotments and not missing:
         return
     members = [pod for pod in cluster.pods_in(ask.namespace) if _group(pod, key) == group]
     named = sorted({pod.spec.nodeName for pod in members if pod.spec.nodeName} - {None})
@@ -57,11 +64,15 @@ def topology_group_links(
     )
     if count < 2 and not fixed:
         return
-    open_to = landing.landings(ask, cluster, max_age=max_age)
+    rooms = [
+        (one, _room(one, each))
+        for one in (landing.landings(ask, cluster, max_age=max_age) if each else ())
+    ]
+    rooms += [(one.landing, len(one.sets)) for one in allotments]
     links: dict[str, frozenset[str]] = {}
     faults: list[Evidence] = []
-    unknown: list[str] = []
-    for one in {one.name: one for one in (*fixed, *open_to)}.values():
+    unknown = [missing] if missing else []
+    for one in {one.name: one for one in (*fixed, *(at for at, _ in rooms))}.values():
         told = _links(one)
         if told is None:
             unknown.append(one.unknown or f"links of node {one.name} to others: nobody tells")
@@ -69,7 +80,7 @@ def topology_group_links(
         links[one.name] = told
         faults += _faults(one)
     need = max(count, 1)
-    best = _best(fixed, open_to, links, need, landing.whole_gpus(ask), ask)
+    best = _best(fixed, rooms, links, need)
     if best is None and not unknown:
         yield Finding(
             reason="topology/group-not-linked",
@@ -87,7 +98,7 @@ def topology_group_links(
         yield Unknown(
             rule="topology/group-links",
             missing=landing.listed(unknown, 1),
-            hint="kubectl gpu-admit agent",
+            hint="" if missing else "kubectl gpu-admit agent",
         )
     elif worn := [fault for fault in faults if fault.subject.removeprefix("Node ") in best]:
         yield Finding(
@@ -141,26 +152,25 @@ def _faults(one: Landing) -> Iterator[Evidence]:
 
 def _best(
     fixed: list[Landing],
-    open_to: list[Landing],
+    rooms: list[tuple[Landing, int]],
     links: dict[str, frozenset[str]],
     need: int,
-    each: int,
-    ask: Ask,
 ) -> frozenset[str] | None:
     """Nodes of the kind of link that all of ``fixed`` share and that has room for ``need`` pods;
-    None where there is none. One node alone needs no link."""
+    None where there is none. One node alone needs no link. ``rooms``: for how many pods each open
+    node has devices."""
     kinds = sorted({kind for one in links.values() for kind in one})
     for kind in (*kinds, ""):
         if any(kind not in links.get(one.name, ()) for one in fixed) and (kind or len(fixed) > 1):
             continue
         if kind:
-            usable = [one for one in open_to if kind in links.get(one.name, ())]
+            usable = [at for at in rooms if kind in links.get(at[0].name, ())]
         else:
-            usable = max(([one] for one in open_to), key=lambda x: _room(x[0], each), default=[])
-            if fixed and usable and usable[0].name != fixed[0].name:
+            usable = [max(rooms, key=lambda at: at[1])] if rooms else []
+            if fixed and usable and usable[0][0].name != fixed[0].name:
                 continue
-        if sum(_room(one, each) for one in usable) >= need:
-            return frozenset(one.name for one in (*fixed, *usable))
+        if sum(number for _, number in usable) >= need:
+            return frozenset(one.name for one in (*fixed, *(at for at, _ in usable)))
     return None
 
 

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.policy import landing
-from kubectl_gpuadmit.policy.landing import Landing
+from kubectl_gpuadmit.policy.landing import Allotment, Landing
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 
 NAMED = 4
 """Nodes that the evidence shows."""
+
+
+class _Judged(NamedTuple):
+    """One node: so many joined sets of ``size`` it has for a pod that needs ``groups`` of them."""
+
+    one: Landing
+    size: int
+    groups: int
+    found: int
+    places: int
+    """Pods whose groups would all be joined."""
+    devices: tuple[str, ...] = ()
+    """What DRA would give the first pod whose groups are not joined, or the first if all are; ()
+    where a device plugin chooses."""
+    others: bool = False
+    """Joined sets are free there, and DRA would give others."""
+
+    @property
+    def good(self) -> bool:
+        return self.found >= self.groups
 
 
 @rule(
@@ -23,8 +44,14 @@ NAMED = 4
         "other nodes, or free an island.",
         "topology/may-split": "The pod may land on a node where NVLink does not join all GPUs of a "
         "tensor-parallel group. Pin it to the nodes where it does.",
+        "topology/claim-splits": "The devices that the scheduler would choose for the pod are not "
+        "joined by NVLink, though others on the node are. Let the claim say which belong together "
+        "(a constraint with matchAttribute), or use nodes where any choice is joined.",
     },
-    reads={"Node", "Pod", "GpuTopology", "ResourceSlice"},
+    reads={
+        *("Node", "Pod", "GpuTopology", "ResourceSlice"),
+        *("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"),
+    },
 )
 def topology_island_integrity(
     ask: Ask,
@@ -42,48 +69,62 @@ def topology_island_integrity(
     ``topology/group-links``. Looked at are the nodes with room for the pod now: with ``everywhere``
     each of them must hold its groups, otherwise one is enough for each pod. Which GPUs a device
     plugin hands out nobody can promise: what is judged is whether the node has such GPUs free, and
-    where any choice will do, that is certain. Links that are not known, and maps older than
-    ``maxAge``, are *unknown*; so are GPUs that come by resource claim.
+    where any choice will do, that is certain. Of GPUs that come by resource claim, or for a
+    resource that a DeviceClass backs, the very devices are judged that the scheduler would choose,
+    joined with the map by UUID or PCI address; parts of GPUs are joined by nothing. Links that are
+    not known, and maps older than ``maxAge``, are *unknown*.
     """
     count = landing.whole_gpus(ask)
-    if not count and ask.pod.spec.resourceClaims:
-        said, by = landing.tensor_parallel(ask, cluster)
-        if said > 1:
-            yield Unknown(
-                rule="topology/island-integrity",
-                missing=f"whether NVLink joins {said} GPUs ({by}) that the pod gets by claim: "
-                "ResourceSlices do not tell NVLink",
-            )
-        return
-    said, by = landing.tensor_parallel(ask, cluster) if count > 1 else (0, "")
-    size = min(said or (count if by_count else 0), count)
-    if size < 2:
+    allotments, missing = landing.allotments(ask, cluster, max_age=max_age)
+    most = max([count, *(len(one) for each in allotments for one in each.devices)])
+    asks = most > 1 or bool(missing or allotments)
+    said, by = landing.tensor_parallel(ask, cluster) if asks else (0, "")
+    size = min(said or (most if by_count else 0), most)
+    if size < 2 and not (said > 1 and (missing or any(one.missing for one in allotments))):
         return
     by = by or "GPUs of the pod"
-    groups = max(count // size, 1)
-    good: list[tuple[Landing, int]] = []
-    bad: list[tuple[Landing, int]] = []
-    unknown: list[str] = []
-    for one in landing.landings(ask, cluster, max_age=max_age):
+    told: list[_Judged] = []
+    unknown = [missing] if missing else []
+    for one in landing.landings(ask, cluster, max_age=max_age) if count else ():
+        groups = max(count // size, 1)
         found = _joined(one, size)
         if isinstance(found, str):
             unknown.append(found)
-        elif found >= groups:
-            good.append((one, found))
         else:
-            bad.append((one, found))
-    if not good and not bad and not unknown:
-        yield from _never(ask, cluster, size, by, max_age)
+            told.append(_Judged(one, size, groups, found, found // groups))
+    for allotted in allotments:
+        judged = _allotted(allotted, said, by_count=by_count)
+        if isinstance(judged, str):
+            unknown.append(judged)
+        elif judged is not None:
+            told.append(judged)
+    good = [one for one in told if one.good]
+    bad = [one for one in told if not one.good]
+    if not told and not unknown:
+        if count:
+            yield from _never(ask, cluster, size, by, max_age)
         return
-    places = sum(found // groups for _, found in good)
+    places = sum(one.places for one in told)
+    size = size or said
     what = f"tensor-parallel group of {size} ({by})"
-    if not unknown and places < ask.group.count:
+    others = [one for one in bad if one.others]
+    if others and (everywhere or (not unknown and places < ask.group.count)):
+        yield Finding(
+            reason="topology/claim-splits",
+            detail=f"on {_names(others)} the scheduler would choose "
+            f"{landing.listed(others[0].devices, 8)}, which NVLink does not join as a {what} "
+            "needs, though it joins others that are free there",
+            evidence=tuple(map(_evidence, others[:NAMED])),
+            permanent=False,
+            field=ask.field("/spec"),
+            suggest=landing.elsewhere(ask, (one.one for one in good)),
+        )
+    elif not unknown and places < ask.group.count:
         yield Finding(
             reason="topology/no-island",
             detail=f"a {what} needs {size} free GPUs that NVLink joins: "
-            f"{_room(good, bad, places, ask.group.count)}",
-            evidence=tuple(_evidence(one, size, found, groups) for one, found in bad[:NAMED])
-            or tuple(_evidence(one, size, found, groups) for one, found in good[:NAMED]),
+            f"{_room(told, places, ask.group.count)}",
+            evidence=tuple(map(_evidence, bad[:NAMED])) or tuple(map(_evidence, good[:NAMED])),
             permanent=False,
             field=ask.field("/spec"),
         )
@@ -92,17 +133,48 @@ def topology_island_integrity(
             reason="topology/may-split",
             detail=f"the pod may land on {_names(bad)}, with no {size} free GPUs that NVLink "
             f"joins, as a {what} needs",
-            evidence=tuple(_evidence(one, size, found, groups) for one, found in bad[:NAMED]),
+            evidence=tuple(map(_evidence, bad[:NAMED])),
             permanent=False,
             field=ask.field("/spec"),
-            suggest=landing.elsewhere(ask, (one for one, _ in good)),
+            suggest=landing.elsewhere(ask, (one.one for one in good)),
         )
     elif unknown and (not good or everywhere):
         yield Unknown(
             rule="topology/island-integrity",
             missing=landing.listed(unknown, 1),
-            hint="kubectl gpu-admit agent",
+            hint="" if missing else "kubectl gpu-admit agent",
         )
+
+
+def _allotted(allotted: Allotment, said: int, *, by_count: bool) -> _Judged | str | None:
+    """What DRA would give on one node, what is missing to judge it, or None: no group is given."""
+    from kubectl_gpuadmit.topology import placements
+
+    if allotted.unknown:
+        return allotted.unknown
+    one = allotted.landing
+    assert one.map is not None and one.now is not None
+    count = len(allotted.sets[0])
+    size = min(said or (count if by_count else 0), count)
+    if size < 2:
+        return None
+    groups = count // size
+    if allotted.parts:  # partitions reach no peer, by NVLink or otherwise (MIG user guide)
+        return _Judged(one, size, groups, 0, 0, allotted.devices[0])
+    free = set(one.now.free)
+    judged = _Judged(one, size, groups, groups, 0, allotted.devices[0])
+    for chosen, names in zip(allotted.sets, allotted.devices, strict=True):
+        joined = placements.groups(one.map, chosen, size)
+        left = placements.groups(one.map, free, size)
+        if joined is None or left is None:
+            return f"NVLink of node {one.name}: not told by {one.rests_on}"
+        if joined >= groups:
+            judged = judged._replace(places=judged.places + 1)
+        elif judged.good:
+            others = left >= groups
+            judged = judged._replace(found=joined, devices=names, others=others)
+        free -= set(chosen)
+    return judged
 
 
 def _joined(one: Landing, size: int) -> int | str:
@@ -150,19 +222,25 @@ def _never(
         )
 
 
-def _evidence(one: Landing, size: int, found: int, groups: int) -> Evidence:
-    return Evidence(
-        f"Node {one.name}", f"free sets of {size} joined GPUs", found, groups, one.rests_on, "least"
+def _evidence(judged: _Judged) -> Evidence:
+    one, size = judged.one, judged.size
+    if not judged.devices:
+        what = f"free sets of {size} joined GPUs"
+        return Evidence(
+            f"Node {one.name}", what, judged.found, judged.groups, one.rests_on, "least"
+        )
+    what = f"sets of {size} joined GPUs among {landing.listed(judged.devices, 8)}"
+    return Evidence(f"Node {one.name}", what, judged.found, judged.groups, one.rests_on, "least")
+
+
+def _room(told: list[_Judged], places: int, pods: int) -> str:
+    if not places:
+        return f"{_names(told)} {'has' if len(told) == 1 else 'have'} none"
+    roomy = [one for one in told if one.places]
+    return (
+        f"{_names(roomy)} {'has' if len(roomy) == 1 else 'have'} room for {places} of {pods} pods"
     )
 
 
-def _room(
-    good: list[tuple[Landing, int]], bad: list[tuple[Landing, int]], places: int, pods: int
-) -> str:
-    if not places:
-        return f"{_names(bad)} {'has' if len(bad) == 1 else 'have'} none"
-    return f"{_names(good)} {'has' if len(good) == 1 else 'have'} room for {places} of {pods} pods"
-
-
-def _names(nodes: list[tuple[Landing, int]]) -> str:
-    return landing.listed(one.name for one, _ in nodes)
+def _names(nodes: list[_Judged]) -> str:
+    return landing.listed(judged.one.name for judged in nodes)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.policy import Policy, landing
-from kubectl_gpuadmit.policy.landing import Landing
+from kubectl_gpuadmit.policy.landing import Allotment, Landing
 from kubectl_gpuadmit.rule import Ask, Found, rule
 from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
 
@@ -19,7 +19,10 @@ from kubectl_gpuadmit.verdict import Evidence, Finding, Unknown
         "inference holds: what is left of the island is no whole one for inference to grow into, "
         "and both share its links. Use the training nodes, or wait until inference has left."
     },
-    reads={"Node", "Pod", "GpuTopology", "ResourceSlice"},
+    reads={
+        *("Node", "Pod", "GpuTopology", "ResourceSlice"),
+        *("DeviceClass", "ResourceClaim", "ResourceClaimTemplate"),
+    },
 )
 def topology_splits_island(
     ask: Ask,
@@ -41,19 +44,15 @@ def topology_splits_island(
     policy = ask.policy
     if policy.workload_class(ask.pod, ask.workload.ref.kind) not in training:
         return
-    if not landing.whole_gpus(ask):
-        if ask.pod.spec.resourceClaims:
-            yield Unknown(
-                rule="topology/splits-island",
-                missing="which islands the GPUs are of that the pod gets by claim: ResourceSlices "
-                "do not tell NVLink",
-            )
-        return
+    allotments, missing = landing.allotments(ask, cluster, max_age=max_age)
     bad: list[tuple[Landing, Evidence]] = []
     good: list[Landing] = []
-    unknown: list[str] = []
-    for one in landing.landings(ask, cluster, max_age=max_age):
-        found = _split(one, policy, inference)
+    unknown = [missing] if missing else []
+    plugged = landing.landings(ask, cluster, max_age=max_age) if landing.whole_gpus(ask) else []
+    places: list[tuple[Landing, Allotment | None]] = [(one, None) for one in plugged]
+    places += [(each.landing, each) for each in allotments]
+    for one, allotted in places:
+        found = _split(one, allotted, policy, inference)
         if isinstance(found, Evidence):
             bad.append((one, found))
         elif found:
@@ -74,19 +73,22 @@ def topology_splits_island(
         yield Unknown(
             rule="topology/splits-island",
             missing=landing.listed(unknown, 1),
-            hint="kubectl gpu-admit agent",
+            hint="" if missing else "kubectl gpu-admit agent",
         )
 
 
-def _split(one: Landing, policy: Policy, inference: tuple[str, ...]) -> Evidence | str:
-    """What the pod would split, what is missing to tell, or '' for nothing."""
+def _split(
+    one: Landing, allotted: Allotment | None, policy: Policy, inference: tuple[str, ...]
+) -> Evidence | str:
+    """What the pod would split, what is missing to tell, or '' for nothing. ``allotted``: the
+    devices that it would get; None where any free ones may be."""
     from kubectl_gpuadmit.topology import islands
 
     held, loose = landing.held_by(one, policy, inference)
     if not held and not loose:
         return ""
-    if one.unknown:
-        return one.unknown
+    if why := allotted.unknown if allotted is not None else one.unknown:
+        return why
     assert one.map is not None and one.now is not None
     found = islands.islands(one.map)
     if found is None:
@@ -96,15 +98,19 @@ def _split(one: Landing, policy: Policy, inference: tuple[str, ...]) -> Evidence
         return f"which GPUs {loose} holds on node {one.name}: not told by {one.rests_on}"
     for gpus in joined:
         theirs = [held[index] for index in gpus if index in held]
-        free = [index for index in gpus if index in one.now.free]
-        if free and (theirs or loose):
+        if not theirs and not loose:
+            continue
+        if allotted is None:
+            taken = max(sum(index in one.now.free for index in gpus) - one.now.loose, 0)
+            what = f"free GPUs beside inference on {one.name}"
+            would = any(index in one.now.free for index in gpus)
+        else:
+            chosen = {index for each in allotted.sets for index in each}
+            taken = len(chosen.intersection(gpus))
+            what = "GPUs beside inference that the scheduler would choose"
+            would = taken > 0
+        if would:
             names = ", ".join(dict.fromkeys(theirs)) or loose
-            return Evidence(
-                f"Node {one.name}",
-                f"free GPUs beside inference on {one.name}",
-                max(len(free) - one.now.loose, 0),
-                0,
-                f"{one.rests_on}: {names}",
-                "most",
-            )
+            source = f"{one.rests_on}: {names}"
+            return Evidence(f"Node {one.name}", what, taken, 0, source, "most")
     return ""

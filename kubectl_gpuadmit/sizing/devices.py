@@ -37,6 +37,8 @@ class Devices(Struct, frozen=True, kw_only=True):
     """What others leave of it, where they share it; None: all of it."""
     how: str = ""
     """Why it is less than a whole device: ``time-sliced among 4``."""
+    share_of_mib: int | None = None
+    """``mib`` is a share of a device with so much, and nobody says which of both a process sees."""
     count: int = 0
     """Devices that the pod gets."""
     nodes: tuple[str, ...] = ()
@@ -141,26 +143,19 @@ def _candidates(
 
 def open_nodes(cluster: Cluster, pod: Pod) -> Iterator[NodeInfo]:
     """Nodes that node name, selectors, required affinity and taints leave open."""
-    spec = pod.spec
-    required = selectors.required_terms(spec.affinity)
-    chosen = (spec.nodeSelector or {}).items()
     for node in cluster.nodes.values():
-        if spec.nodeName and node.name != spec.nodeName:
-            continue
-        if not chosen <= node.labels.items():
-            continue
-        if required is not None and not selectors.node_selector_matches(
-            required, node.labels, node.name
-        ):
-            continue
-        if any(
-            taint.effect in ("NoSchedule", "NoExecute")
-            and not taint.key.startswith("node.kubernetes.io/")
-            and not selectors.tolerated(spec.tolerations, taint)
-            for taint in node.taints
-        ):
-            continue
-        yield node
+        if selectors.leaves_open(pod, node.labels, node.name) and not _keeps_away(node, pod):
+            yield node
+
+
+def _keeps_away(node: NodeInfo, pod: Pod) -> bool:
+    """By a taint that does not come and go with the node's health."""
+    return any(
+        taint.effect in ("NoSchedule", "NoExecute")
+        and not taint.key.startswith("node.kubernetes.io/")
+        and not selectors.tolerated(pod.spec.tolerations, taint)
+        for taint in node.taints
+    )
 
 
 def of_node(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubectl_gpuadmit.sizing.architecture import Architecture
 from kubectl_gpuadmit.sizing.blocks import required
-from kubectl_gpuadmit.sizing.plan import Cache, Layer, Matrix, Part, Plan
+from kubectl_gpuadmit.sizing.plan import Cache, Layer, Matrix, Part, Plan, embedding
 
 
 def _attention(hidden: int, *, key_bias: bool = True) -> tuple[tuple[Matrix, ...], int]:
@@ -42,15 +42,7 @@ def bert_plan(a: Architecture) -> Plan:
     return Plan(
         hidden=hidden,
         vocabulary=vocabulary,
-        embeddings=(
-            Matrix(
-                name="embeddings.word_embeddings",
-                parts=(Part(vocabulary),),
-                cols=hidden,
-                split="vocab",
-                linear=False,
-            ),
-        ),
+        embeddings=(embedding("embeddings.word_embeddings", vocabulary, hidden),),
         layers=(layer,) * count,
         head=None,
         tail=(positions + (a.type_vocab_size or 0) + 2) * hidden + pooler,
@@ -77,15 +69,7 @@ def modernbert_plan(a: Architecture) -> Plan:
     return Plan(
         hidden=hidden,
         vocabulary=vocabulary,
-        embeddings=(
-            Matrix(
-                name="embeddings.tok_embeddings",
-                parts=(Part(vocabulary),),
-                cols=hidden,
-                split="vocab",
-                linear=False,
-            ),
-        ),
+        embeddings=(embedding("embeddings.tok_embeddings", vocabulary, hidden),),
         layers=(layer,) * count,
         head=None,
         tail=hidden,
@@ -124,15 +108,7 @@ def whisper_plan(a: Architecture) -> Plan:
     return Plan(
         hidden=hidden,
         vocabulary=vocabulary,
-        embeddings=(
-            Matrix(
-                name="decoder.embed_tokens",
-                parts=(Part(vocabulary),),
-                cols=hidden,
-                split="vocab",
-                linear=False,
-            ),
-        ),
+        embeddings=(embedding("decoder.embed_tokens", vocabulary, hidden),),
         layers=(decoder,) * decoders,
         head=None,
         tail=(positions + frames) * hidden + 4 * hidden + convolutions,

@@ -18,7 +18,7 @@ from kubectl_gpuadmit.sizing.blocks import (
     required,
     short_convolution,
 )
-from kubectl_gpuadmit.sizing.plan import Cache, Layer, Matrix, NoPlan, Part, Plan, State
+from kubectl_gpuadmit.sizing.plan import Cache, Layer, Matrix, NoPlan, Part, Plan, State, embedding
 from kubectl_gpuadmit.sizing.towers import tower_layers
 from kubectl_gpuadmit.sizing.traits import FAMILIES, Family, family_name
 
@@ -35,13 +35,7 @@ def decoder_plan(a: Architecture) -> Plan:
     tied = family.tied if a.tie_word_embeddings is None else a.tie_word_embeddings
     kinds = layer_kinds(a, family)
     layers = tuple(_layer(a, name, family, i, kind) for i, kind in enumerate(kinds))
-    embedding = Matrix(
-        name="embed_tokens",
-        parts=(Part(a.vocab_size),),
-        cols=a.hidden_size,
-        split="vocab",
-        linear=False,
-    )
+    table = embedding("embed_tokens", a.vocab_size, a.hidden_size)
     extra, extra_vectors = _extras(a, name)
     head = Matrix(
         name="lm_head",
@@ -55,7 +49,7 @@ def decoder_plan(a: Architecture) -> Plan:
     return Plan(
         hidden=a.hidden_size,
         vocabulary=a.vocab_size,
-        embeddings=(embedding, *extra),
+        embeddings=(table, *extra),
         layers=layers,
         head=None if tied else head,
         tail=norm + extra_vectors,
@@ -275,13 +269,7 @@ def _extras(a: Architecture, name: str) -> tuple[tuple[Matrix, ...], int]:
         return (), 0
     wide = a.num_hidden_layers * per_layer
     matrices = [
-        Matrix(
-            name="embed_tokens_per_layer",
-            parts=(Part(a.vocab_size_per_layer_input or a.vocab_size),),
-            cols=wide,
-            split="vocab",
-            linear=False,
-        ),
+        embedding("embed_tokens_per_layer", a.vocab_size_per_layer_input or a.vocab_size, wide),
         Matrix(
             name="per_layer_model_projection", parts=(Part(wide),), cols=a.hidden_size, split="none"
         ),

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, structs
 
 from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.devices import extended
 from kubectl_gpuadmit.kube import gpus as gpulib
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.objects import ConfigMap, Pod
+from kubectl_gpuadmit.kube.pointers import resolve
 from kubectl_gpuadmit.kube.policy_parameters import KEPT
+from kubectl_gpuadmit.kube.versions import LATEST
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
 from kubectl_gpuadmit.sizing import devices as devicelib
 from kubectl_gpuadmit.sizing import objects
@@ -52,6 +55,10 @@ class OnDevices(Struct, frozen=True, kw_only=True):
     """A GPU, where only a registry's figure is known, or only the weights are certain."""
     by_weights: bool = False
     """``need_gib`` is of the weights alone: nobody knows the engine."""
+    shards: int = 1
+    """With ``by_weights``: GPUs that share the weights at most."""
+    too_few: bool = False
+    """They are fewer than the engine is told to use, though others would be enough."""
     unknown: tuple[str, ...] = ()
 
     @property
@@ -70,8 +77,10 @@ class EngineFit(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     """Why nothing could be judged at all."""
     on: tuple[OnDevices, ...] = ()
+    alternatives: tuple[OnDevices, ...] = ()
+    """Each alternative of a claim, as if it were the one that is given."""
     gpus: int = 0
-    """GPUs of one replica that its pods hold together."""
+    """GPUs of one replica that its pods hold together, the most where alternatives differ."""
     pods: int = 1
     """Pods that one replica spans."""
 
@@ -122,7 +131,7 @@ class PodFit(Struct, frozen=True, kw_only=True):
 
 NOT_A_MODEL = PodFit()
 
-_MEMO: dict[tuple[int, ...], tuple[tuple[Any, ...], PodFit]] = {}
+_MEMO: dict[tuple[int | str, ...], tuple[tuple[Any, ...], PodFit]] = {}
 _MEMO_SIZE = 64
 """Several rules ask about the pod in hand: the last few answers, by identity."""
 
@@ -137,16 +146,18 @@ def fit(
     *,
     now: dt.datetime,
     patterns: tuple[str, ...] = gpulib.DEFAULT,
+    kubernetes: str = LATEST,
 ) -> PodFit:
     """The answer for one pod group. ``pod`` is the group's as it would be stored."""
     if not gpulib.pod_gpus(pod, patterns) and not pod.spec.resourceClaims:
         return NOT_A_MODEL
-    parts = (workload, group.template, cluster.static_memo, models, now)
-    key = (*map(id, parts), want.concurrency, want.context)
+    claimed = cluster.state_of(extended.KINDS)
+    parts = (workload, group.template, cluster.static_memo, models, now, *claimed)
+    key: tuple[int | str, ...] = (*map(id, parts), want.concurrency, want.context, kubernetes)
     known = _MEMO.get(key)
     if known is not None and all(a is b for a, b in zip(known[0], parts, strict=True)):
         return known[1]
-    found = _fit(workload, group, pod, cluster, models, want, now)
+    found = _fit(workload, group, pod, cluster, models, want, now, kubernetes)
     if len(_MEMO) >= _MEMO_SIZE:
         _MEMO.clear()
     _MEMO[key] = (parts, found)
@@ -183,6 +194,7 @@ def _fit(
     models: Models,
     want: Load,
     now: dt.datetime,
+    kubernetes: str,
 ) -> PodFit:
     found = of_group(workload, group, cluster, models)
     engines: list[EngineFit] = []
@@ -195,7 +207,9 @@ def _fit(
             shown = structs.replace(leader, container=one.container, pointer=one.pointer)
             if one.follows:
                 shown = structs.replace(shown, gpus=one.gpus, follows=True)
-            engines.append(_engine(workload, group, pod, cluster, models, shown, want, now))
+            engines.append(
+                _engine(workload, group, pod, cluster, models, shown, want, now, kubernetes)
+            )
     return PodFit(engines=tuple(engines), why=found.why, certain=found.certain)
 
 
@@ -221,6 +235,7 @@ def _engine(
     one: Recognised,
     want: Load,
     now: dt.datetime,
+    kubernetes: str,
 ) -> EngineFit:
     if not one.known:
         missing = one.missing or (f"the model that container {one.container} loads",)
@@ -233,29 +248,78 @@ def _engine(
         return EngineFit(recognised=one, facts=facts, missing=(draft,))
     facts = structs.replace(facts, draft=draft)
     resource, count = _resource(group, pod, one)
-    kinds: tuple[Devices, ...] | str
-    if not resource:
-        from kubectl_gpuadmit.sizing import claimed  # DRA: only where there are claims
-
-        container = _at(group.template, one.pointer)
-        kinds = claimed.candidates(
-            cluster, pod, workload.ref.namespace, container if isinstance(container, dict) else {}
-        )
-        count = kinds[0].count if not isinstance(kinds, str) else 0
-    elif not cluster.knows("Node"):
+    kinds: tuple[Devices, ...] | str = ()
+    if resource and not cluster.knows("Node"):
         named = devicelib.pinned(pod, resource, count)
         why = f"memory of {resource}: no Node objects given, and no selector names a product"
         kinds = (named,) if named is not None else why
-    else:
+    elif resource:
         kinds = devicelib.with_residue(
             cluster, devicelib.candidates(cluster, pod, resource, count), now
         )
-        kinds = kinds or f"memory of {resource}: no node that the pod may use has {count} of it"
+    others: tuple[Devices, ...] = ()
+    backs = next(iter(cluster.every("DeviceClass")), None) is not None
+    if not isinstance(kinds, str) and (pod.spec.resourceClaims or backs):
+        container = resolve(group.template, one.pointer)
+        claimed, others = _by_dra(
+            cluster,
+            pod,
+            workload.ref.namespace,
+            container if isinstance(container, dict) else {},
+            one.pointer,
+            kubernetes,
+            now,
+        )
+        if not kinds:
+            kinds = claimed
+        elif not isinstance(claimed, str):
+            kinds += claimed
+    if kinds == ():
+        kinds = (
+            f"memory of {resource}: no node that the pod may use has {count} of it"
+            if resource
+            else "memory of its GPUs: neither a resource nor a claim of its container names any"
+        )
     if isinstance(kinds, str):
         return EngineFit(recognised=one, facts=facts, missing=(kinds,))
     pods = _pods_of_a_replica(workload, one)
-    on = tuple(on_devices(facts, one, kind, pod, want) for kind in kinds)
-    return EngineFit(recognised=one, facts=facts, on=on, gpus=count * pods, pods=pods)
+    most = max(kind.count for kind in kinds)
+    on = tuple(_on_enough(facts, one, kind, pod, want, pods, most) for kind in kinds)
+    each = tuple(_on_enough(facts, one, kind, pod, want, pods, most) for kind in others)
+    return EngineFit(
+        recognised=one, facts=facts, on=on, alternatives=each, gpus=most * pods, pods=pods
+    )
+
+
+def _by_dra(
+    cluster: Cluster,
+    pod: Pod,
+    namespace: str,
+    container: Mapping[str, Any],
+    pointer: str,
+    kubernetes: str,
+    now: dt.datetime,
+) -> tuple[tuple[Devices, ...] | str, tuple[Devices, ...]]:
+    """What DRA would give the container, and each alternative of it by itself."""
+    from kubectl_gpuadmit.sizing import claimed
+
+    wanted = claimed.asked(pod, container, pointer)
+    kinds = claimed.candidates(cluster, pod, namespace, wanted, kubernetes=kubernetes, now=now)
+    if isinstance(kinds, str) or not kinds:
+        return kinds, ()
+    return kinds, claimed.alternatives(
+        cluster, pod, namespace, wanted, kubernetes=kubernetes, now=now
+    )
+
+
+def _on_enough(
+    facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Load, pods: int, most: int
+) -> OnDevices:
+    """Of devices that are fewer than the engine is told to use, while other kinds are enough, only
+    that is said."""
+    if kind.count * pods < one.serving.world_size <= most * pods:
+        return OnDevices(devices=kind, fits="exceeds", too_few=True)
+    return on_devices(facts, one, kind, pod, want)
 
 
 def _draft(models: Models, one: Recognised) -> Architecture | str | None:
@@ -271,6 +335,8 @@ def _draft(models: Models, one: Recognised) -> Architecture | str | None:
 
 def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Load) -> OnDevices:
     """One engine on one kind of devices."""
+    if kind.share_of_mib is not None:
+        return _on_share(facts, one, kind, pod, want)
     if kind.mib is None:
         product = f" of {kind.product}" if kind.product else ""
         where = kind.nodes[0] if kind.nodes else "the nodes"
@@ -297,13 +363,32 @@ def on_devices(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Loa
     return OnDevices(devices=kind, fits=found.fits, envelope=found, unknown=told)
 
 
+def _on_share(facts: Facts, one: Recognised, kind: Devices, pod: Pod, want: Load) -> OnDevices:
+    """A driver may show a process its share alone, or the device and trust it: where both answers
+    are the same, it is the answer."""
+    alone = structs.replace(kind, share_of_mib=None)
+    beside = structs.replace(alone, mib=kind.share_of_mib, free_mib=kind.mib)
+    bounded = on_devices(facts, one, alone, pod, want)
+    if bounded.fits == on_devices(facts, one, beside, pod, want).fits:
+        return bounded
+    why = (
+        f"whether the driver shows the engine its share of {kind.mib or 0:,} MiB alone, or the "
+        f"whole device of {kind.share_of_mib or 0:,}"
+    )
+    return OnDevices(devices=kind, fits="unknown", unknown=(why,))
+
+
 def _by_weights(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
     """Of an engine that nobody knows one thing is certain: weights that do not fit all of its GPUs
     together fit in no way."""
     assert facts.architecture is not None
+    from kubectl_gpuadmit.sizing.engines import lmdeploy
     from kubectl_gpuadmit.sizing.envelope import envelope
 
     shards = max(kind.count, 1)
+    if one.engine == "lmdeploy":
+        shards = one.serving.world_size  # one GPU unless it is told more
+    stored = one.serving.quantization not in (None, *lmdeploy.STORED_AS_NAMED)
     found = envelope(
         facts.architecture,
         Serving(engine="llama.cpp"),
@@ -312,9 +397,12 @@ def _by_weights(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
     )
     weights = found.weights
     usable = (kind.usable_mib or 0) * (1 << 20)
-    if weights is not None and weights.low / shards > usable:
+    as_named = not stored or facts.architecture.quantization is not None
+    if as_named and weights is not None and weights.low / shards > usable:
         need = weights.low / shards / GIB
-        return OnDevices(devices=kind, fits="exceeds", need_gib=need, by_weights=True)
+        return OnDevices(
+            devices=kind, fits="exceeds", need_gib=need, by_weights=True, shards=shards
+        )
     engine = f"the engine of container {one.container}" if one.engine == "unknown" else one.engine
     why = f"how {engine} uses the memory of a GPU"
     return OnDevices(devices=kind, fits="unknown", unknown=found.unknown or (why,))
@@ -332,7 +420,7 @@ def _by_figure(facts: Facts, one: Recognised, kind: Devices) -> OnDevices:
 def _resource(group: PodGroup, pod: Pod, one: Recognised) -> tuple[str, int]:
     """The GPU resource of the engine's container, and how many of it; the pod's own where the
     container names none (annotations)."""
-    container = _at(group.template, one.pointer)
+    container = resolve(group.template, one.pointer)
     resources = container.get("resources") if isinstance(container, dict) else None
     asked: dict[str, int] = {}
     for part in ("requests", "limits"):
@@ -354,18 +442,6 @@ def _resource(group: PodGroup, pod: Pod, one: Recognised) -> tuple[str, int]:
         if not asked and gpulib.ANNOTATED_FRACTION in gpulib.pod_gpus(pod):
             asked = {"nvidia.com/gpu": gpulib.pod_gpus(pod)[gpulib.ANNOTATED_FRACTION]}
     return next(iter(sorted(asked.items())), ("", 0))
-
-
-def _at(template: Mapping[str, Any], pointer: str) -> Any:
-    found: Any = template
-    for step in pointer.split("/")[1:]:
-        if isinstance(found, dict):
-            found = found.get(step)
-        elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
-            found = found[int(step)]
-        else:
-            return None
-    return found
 
 
 def _pods_of_a_replica(workload: Workload, one: Recognised) -> int:

@@ -41,6 +41,11 @@ class Matrix(Struct, frozen=True, kw_only=True):
         return self.stack * self.rows * (self.cols + self.bias)
 
 
+def embedding(name: str, vocabulary: int, width: int) -> Matrix:
+    """A table that is looked up, cut by its rows."""
+    return Matrix(name=name, parts=(Part(vocabulary),), cols=width, split="vocab", linear=False)
+
+
 class Cache(Struct, frozen=True, kw_only=True):
     """What a layer keeps for each token of a sequence."""
 

@@ -47,6 +47,11 @@ class Models(Struct, frozen=True, kw_only=True):
         """``more`` win over those that are there."""
         return structs.replace(self, entries=(*more, *self.entries))
 
+    def of_names(self, names: Iterable[str]) -> Models:
+        """With the entries alone that ``look_up`` takes for these names."""
+        used = [found for name in names if (found := _entry(self, name)) is not None]
+        return structs.replace(self, entries=tuple(e for e in self.entries if e in used))
+
 
 NONE = Models()
 """The shipped catalogue alone."""
@@ -85,13 +90,18 @@ def look_up(models: Models, name: str) -> Facts | str:
 
 
 def _own(models: Models, name: str) -> Facts | None:
+    entry = _entry(models, name)
+    return _of_entry(entry) if entry is not None else None
+
+
+def _entry(models: Models, name: str) -> Entry | None:
     wanted = name.strip().rstrip("/").lower()
     last = wanted.rpartition("/")[2]
     for exact in (True, False):
         for entry in models.entries:
             names = [n.lower() for n in (entry.name, *entry.also)]
             if wanted in names or (not exact and last in [n.rpartition("/")[2] for n in names]):
-                return _of_entry(entry)
+                return entry
     return None
 
 

@@ -62,7 +62,7 @@ _OPAQUE = {
     "triton": "Triton loads what its model repository holds",
     "sglang": "the SGLang image starts nothing by itself, and no arguments name a model",
     "dynamo": "no arguments name a model",
-    "lmdeploy": "LMDeploy's arguments are not read by this version",
+    "lmdeploy": "the LMDeploy image starts nothing by itself, and no arguments name a model",
 }
 
 

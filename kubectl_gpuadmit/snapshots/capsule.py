@@ -1,8 +1,8 @@
 """One verdict with everything that it read, so that anybody can have it again; opens no file.
 
 The form, ``gpu-admit.io/capsule/v1``: the documents, the cluster's objects that were asked for, the
-policy, the moment and the answer, under a hash of all of them. A capsule is only made if what it
-holds gives the same answer as the whole cluster did.
+policy, what the call or a registry said of models, the moment and the answer, under a hash of all
+of them. A capsule is only made if what it holds gives the same answer as the whole cluster did.
 
 What a capsule leaves out of documents and objects is what ``secrets`` says: values of env
 variables, arguments and annotations that no rule reads. The answer in it is that of the documents
@@ -20,13 +20,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
+from kubectl_gpuadmit import rules
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.engine import evaluate
 from kubectl_gpuadmit.errors import BadManifest, BadSnapshot, Unanswerable
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.kube.requester import Requester
-from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.policy import Policy, serving
+from kubectl_gpuadmit.sizing.registry import Entry
 from kubectl_gpuadmit.snapshots import trim
 from kubectl_gpuadmit.snapshots.recording import Recorder, read
 from kubectl_gpuadmit.verdict import Report, Source
@@ -52,6 +54,10 @@ class Asked(Struct, frozen=True, kw_only=True):
     namespace: str
     remedies: bool
     kubernetes: str = "1.37"
+    load: dict[str, int] = {}
+    """Settings of ``model/memory-fit`` that the call gave: they are in ``policy`` already."""
+    more_models: bool = False
+    """``policy`` knows models of which ``policy_file`` says nothing: by the call, or a registry."""
     requester: Requester | None = None
     """Who applies the documents, None where nobody says."""
 
@@ -70,8 +76,18 @@ class Asked(Struct, frozen=True, kw_only=True):
         return structs.replace(report, policy=self.policy_file[1] if self.policy_file else "")
 
 
-class Held(Struct, frozen=True, kw_only=True):
-    """A capsule's content. Field names are those of the file."""
+class HeldModels(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was known of models beside the policy file and the catalogue, as far as it was used."""
+
+    entries: tuple[Entry, ...] = ()
+    """Before those of the policy file."""
+    asked: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+
+
+class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A capsule's content. Field names are those of the file; what has a default is left out where
+    it is that, and older capsules do not have it."""
 
     schemaVersion: str
     program: str
@@ -86,6 +102,8 @@ class Held(Struct, frozen=True, kw_only=True):
     documents: list[dict[str, Any]]
     kinds: list[str]
     objects: list[dict[str, Any]]
+    load: dict[str, int] = {}
+    models: HeldModels | None = None
     requester: Requester | None = None
     """Who applies the documents."""
     verdict: Any
@@ -106,6 +124,7 @@ def made(asked: Asked, *, program: str, plain: Plain) -> bytes:
     bare = structs.replace(asked, documents=[_document(held) for held in documents])
     recorder = Recorder.over(asked.cluster)
     answer = bare.answer(recorder)
+    models = _held_models(bare, answer)
     # Of the cluster itself: a run also asks for what it has brought along or placed.
     kept = trim.parameters_of(asked.cluster)
     objects = [
@@ -126,6 +145,8 @@ def made(asked: Asked, *, program: str, plain: Plain) -> bytes:
         documents=documents,
         kinds=trim.known_kinds(asked.cluster),
         objects=objects,
+        load=asked.load,
+        models=models,
         verdict=plain(answer),
     )
     return _sealed(held)
@@ -172,18 +193,41 @@ def restored(held: Held, *, load: LoadPolicy, decode: Decode) -> Asked:
         text = held.policy.get("text")
         raw = text.encode() if text is not None else base64.b64decode(held.policy.get("base64", ""))
         policy_file = (raw, held.policy.get("name", ""))
+    policy = load(*policy_file) if policy_file else Policy.default()
+    if held.load:
+        assert rules.__all__, "importing the package registers every rule"
+        policy = policy.with_settings(serving.RULE, held.load)
+    if held.models is not None:
+        known = serving.models_of(policy).with_entries(held.models.entries)
+        models = structs.replace(known, asked=held.models.asked, silent=held.models.silent)
+        policy = structs.replace(policy, models=models)
     return Asked(
         documents=[_document(document) for document in held.documents],
         cluster=Cluster.restored(decode(held.objects), held.kinds),
-        policy=load(*policy_file) if policy_file else Policy.default(),
+        policy=policy,
         policy_file=policy_file,
         now=dt.datetime.fromisoformat(held.now),
         source=held.source,
         namespace=held.namespace,
         remedies=held.remedies,
         kubernetes=held.kubernetes,
+        load=held.load,
+        more_models=held.models is not None,
         requester=held.requester,
     )
+
+
+def _held_models(asked: Asked, answer: Report) -> HeldModels | None:
+    """Only entries that the answer rests on, if it is the same with them alone."""
+    models = asked.policy.models
+    if models is None or not asked.more_models:
+        return None
+    names = {served.model for verdict in answer.workloads for served in verdict.models}
+    fewer = models.of_names(sorted(names))
+    policy = structs.replace(asked.policy, models=fewer)
+    if structs.replace(asked, policy=policy).answer() != answer:
+        fewer = models
+    return HeldModels(entries=fewer.entries, asked=models.asked, silent=models.silent)
 
 
 # -- the file --------------------------------------------------------------------------------------

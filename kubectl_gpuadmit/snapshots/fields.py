@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from kubectl_gpuadmit.kube.objects import KubeObject
-from kubectl_gpuadmit.kube.yaml11 import escape
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.snapshots.trim import trimmed
 
 MANY = 12
@@ -42,7 +42,7 @@ def _between(at: str, before: Any, after: Any) -> Iterator[FieldChange]:
     match before, after:
         case dict(), dict():
             for key in [*before, *(key for key in after if key not in before)]:
-                yield from _between(f"{at}/{escape(str(key))}", before.get(key), after.get(key))
+                yield from _between(f"{at}/{token(str(key))}", before.get(key), after.get(key))
         case list(), list() if len(before) == len(after):
             for number, (old, new) in enumerate(zip(before, after, strict=True)):
                 yield from _between(f"{at}/{number}", old, new)

@@ -24,7 +24,12 @@ _VALUES = frozenset(
 def is_public(word: str) -> bool:
     """A program that starts an engine, a value that it takes, or a model by its full name on the
     Hub."""
-    return word in flags.PROGRAMS or word in _VALUES or word.lower() in _models()
+    return word in flags.PROGRAMS or word in _VALUES or is_public_model(word)
+
+
+def is_public_model(word: str) -> bool:
+    """``Qwen/Qwen3-8B``: a model of the catalogue by its full name on the Hub."""
+    return "/" in word and word.lower() in _models()
 
 
 def is_public_image(image: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from kubectl_gpuadmit.policy.model import TTL_ANNOTATIONS
 from kubectl_gpuadmit.sizing.engines import flags
+from kubectl_gpuadmit.snapshots.public import is_public_model
 
 DROPPED = "(dropped)"
 
@@ -93,7 +94,8 @@ FLAGS = frozenset(
 ``-`` or ``_``."""
 
 WORDS = frozenset({"serve", "vllm", "sglang.launch_server", "torchrun"}) | flags.PROGRAMS
-"""Arguments that are kept by themselves; the word after ``serve`` is the model."""
+"""Arguments that are kept by themselves, as is a model of the Hub by its full name; the word after
+``serve`` is the model."""
 
 ANNOTATIONS = frozenset(
     {
@@ -206,7 +208,7 @@ def _harmless(word: str, before: str) -> bool:
     opened = _FLAG.fullmatch(before)
     if opened and opened["value"] is None:
         return _known(opened["name"])
-    return word in WORDS or before == "serve"
+    return word in WORDS or before == "serve" or is_public_model(word)
 
 
 def _known(flag: str) -> bool:

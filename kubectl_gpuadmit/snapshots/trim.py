@@ -314,7 +314,6 @@ SPECIAL: dict[type[Struct], dict[str, Callable[[Any], Any]]] = {
         "nodeAllocatableResourceClaimStatuses": plain,
     },
     objects.ContainerStatus: {"allocatedResourcesStatus": _drop},
-    objects.PodResourceClaim: {"source": plain},
     objects.PersistentVolumeSpec: {"csi": _only("driver", "volumeHandle")},
     objects.Volume: {
         "csi": _only("driver"),

@@ -31,6 +31,7 @@ from kubectl_gpuadmit.topology.readings import (
     Grants,
     Kernel,
     KubeletConfig,
+    MigDevice,
     Silent,
 )
 
@@ -166,29 +167,35 @@ def _gpus(
                 now=now,
             ),
             migEnabled=board.mig_enabled,
-            mig=tuple(
-                ReportedMig(
-                    uuid=part.uuid,
-                    profile=part.profile,
-                    gpuInstance=part.gpu_instance,
-                    computeInstance=part.compute_instance,
-                    start=part.start,
-                    slices=part.slices,
-                    memoryMiB=part.memory_mib,
-                    usedMiB=part.used_mib,
-                )
-                for part in board.mig
-            ),
+            mig=tuple(map(_mig, board.mig)),
             sharing=sharing,
             replicas=replicas,
             xids=health.xids(driver, board.index, was.xids if was else (), now=now),
             eccUncorrected=board.ecc_uncorrected,
             retiredPages=board.retired_pages,
-            retirementPending=board.retirement_pending or board.remap_failed or False
-            if board.retirement_pending is not None
-            else None,
+            retirementPending=_retires(board),
         )
     return _with_missing(found, old, driver, now=now)
+
+
+def _mig(part: MigDevice) -> ReportedMig:
+    return ReportedMig(
+        uuid=part.uuid,
+        profile=part.profile,
+        gpuInstance=part.gpu_instance,
+        computeInstance=part.compute_instance,
+        start=part.start,
+        slices=part.slices,
+        memoryMiB=part.memory_mib,
+        usedMiB=part.used_mib,
+    )
+
+
+def _retires(board: Board) -> bool | None:
+    """Whether memory waits to be retired, or could not be remapped; None where nobody tells."""
+    if board.retirement_pending is None:
+        return None
+    return board.retirement_pending or board.remap_failed or False
 
 
 def _lost(board: Board, was: ReportedGpu | None) -> ReportedGpu:

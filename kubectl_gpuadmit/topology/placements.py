@@ -23,8 +23,9 @@ Counts = tuple[int, ...]
 """How many GPUs of each kind of ``Wiring.kinds``."""
 
 
-class Wiring(Struct, frozen=True):
-    """What matters of a node for choosing sets; equal for machines that are built alike.
+class Wiring(Struct, frozen=True, eq=False):
+    """What matters of a node for choosing sets; the same object for machines that are built alike,
+    so that answers are kept by its identity.
 
     ``inside`` and ``between`` count NVLinks, ``far`` ranks PCIe levels, nearest 0.
     """
@@ -227,24 +228,29 @@ def best_set(found: NodeMap, free: Collection[int], size: int) -> tuple[int, ...
     have = _counts(wires, free)
     if size < 1 or sum(have) < size:
         return ()
+    nearest: list[Counts] = []
+    head: tuple[int, int, int] | None = None
+    for taken in _choices(have, size):
+        key = (-_least_lanes(wires, taken), _nodes(wires, taken), _distance(wires, taken))
+        if head is None or key < head:
+            nearest, head = [taken], key
+        elif key == head:
+            nearest.append(taken)
+    # what is left is weighed only among those: it is by far the dearest to tell
     available = [[index for index in kind if index in free] for kind in wires.kinds]
     best: tuple[int, ...] = ()
-    score: tuple[int, int, int, tuple[int, ...], tuple[int, ...]] | None = None
-    for taken in _choices(have, size):
+    score: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    for taken in nearest:
         chosen = tuple(
             sorted(index for kind, n in zip(available, taken, strict=True) for index in kind[:n])
         )
-        left = tuple(h - t for h, t in zip(have, taken, strict=True))
-        clean = _clean(wires, left, SIZES)
-        key = (
-            -_least_lanes(wires, taken),
-            _nodes(wires, taken),
-            _distance(wires, taken),
-            tuple(-clean[one] for one in reversed(SIZES)),
-            chosen,
-        )
-        if score is None or key < score:
-            best, score = chosen, key
+        clean: dict[int, int] = {}
+        if len(nearest) > 1:
+            left = tuple(h - t for h, t in zip(have, taken, strict=True))
+            clean = _clean(wires, left, SIZES)
+        after = (tuple(-clean.get(one, 0) for one in reversed(SIZES)), chosen)
+        if score is None or after < score:
+            best, score = chosen, after
     return best
 
 

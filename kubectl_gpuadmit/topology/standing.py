@@ -1,18 +1,19 @@
 """Which GPUs of a node are free, held, or free in name only; what is not told stays open.
 
-A holder counts as long as its pod is on the node. GPUs that pods book without anybody saying which
-ones, and those that the device plugin has taken out of the allocatable ones, are ``loose``: so many
-of ``free`` are none.
+A holder counts as long as its pod is on the node; a claim holds what it was given with a pod or
+without. GPUs that pods book without anybody saying which ones, and those that the device plugin has
+taken out of the allocatable ones, are ``loose``: so many of ``free`` are none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from kubectl_gpuadmit.kube import gpus as resources
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.topology.claimed import HeldDevice, gpu_index
 from kubectl_gpuadmit.topology.model import Gpu, Holder, NodeMap
 from kubectl_gpuadmit.topology.placements import groups_left
 
@@ -38,10 +39,15 @@ class Standing(Struct, frozen=True):
 
 
 def standing(
-    found: NodeMap, pods: Iterable[Pod], allocatable: int | None, *, residue_mib: int = RESIDUE_MIB
+    found: NodeMap,
+    pods: Iterable[Pod],
+    allocatable: int | None,
+    *,
+    claimed: Sequence[HeldDevice] = (),
+    residue_mib: int = RESIDUE_MIB,
 ) -> Standing:
     """``pods`` are those on the node; ``allocatable`` its whole GPUs as the device plugin offers
-    them, None where it offers none."""
+    them, None where it offers none; ``claimed`` what claims hold there."""
     living = {(pod.namespace, pod.name): pod for pod in pods}
     held: dict[int, list[Holder]] = {}
     has: dict[tuple[str, str], int] = {}
@@ -53,7 +59,9 @@ def standing(
                 key = (holder.namespace, holder.pod)
                 has[key] = has.get(key, 0) + 1
             held.setdefault(holder.gpu, []).append(holder)
+    nowhere = _claimed(found, claimed, held, has)
     loose = sum(max(_whole(pod) - has.get(key, 0), 0) for key, pod in living.items() if _whole(pod))
+    loose += nowhere
     unfree: dict[int, str] = {}
     free: list[int] = []
     for gpu in found.gpus:
@@ -73,6 +81,30 @@ def standing(
         min(loose + missing, len(free)),
         shared,
     )
+
+
+def _claimed(
+    found: NodeMap,
+    claimed: Sequence[HeldDevice],
+    held: dict[int, list[Holder]],
+    has: dict[tuple[str, str], int],
+) -> int:
+    """Adds to ``held`` and ``has`` what claims hold and no map has told already. Gives the number
+    of whole GPUs among it that the map does not know."""
+    nowhere = 0
+    for one in claimed:
+        index = gpu_index(found, one.device)
+        if index is None:
+            nowhere += one.whole
+            continue
+        told = {(holder.namespace, holder.pod) for holder in held.get(index, ())}
+        home, name = one.claim.namespace, f"{one.claim.namespace}/{one.claim.name}"
+        for pod in one.pods or ("",):
+            if (home, pod) not in told:
+                holder = Holder(index, home, pod, via="dra", resource=name)
+                held.setdefault(index, []).append(holder)
+                has[home, pod] = has.get((home, pod), 0) + 1
+    return nowhere
 
 
 def unusable(gpu: Gpu, residue_mib: int = RESIDUE_MIB) -> str:

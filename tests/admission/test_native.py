@@ -20,8 +20,9 @@ from kubectl_gpuadmit.kube.objects import Generic, KubeObject, ObjectMeta
 from kubectl_gpuadmit.kube.policy_parameters import KEPT, record, written
 from kubectl_gpuadmit.kube.requester import impersonated
 from kubectl_gpuadmit.kube.workloads import Workload
+from kubectl_gpuadmit.narrowed import Absence, narrowed
 from kubectl_gpuadmit.policy import Policy
-from kubectl_gpuadmit.verdict import Ref, Source, Verdict
+from kubectl_gpuadmit.verdict import Ref, Report, Source, Verdict
 from tests.admission.objects import cluster, obj
 from tests.controlplane.binaries import Missing
 from tests.controlplane.referee_client import Referee
@@ -252,6 +253,28 @@ def test_a_record_says_that_all_parameters_were_read() -> None:
     for action, expected in (("Allow", []), ("Deny", ["failed"])):
         bound = binding(paramRef={"name": "a", "parameterNotFoundAction": action})
         assert [one for one, _ in asked(template(), chosen, bound, read)] == expected
+
+
+def test_refused_parameters_are_told_with_the_right_that_would_make_them_known() -> None:
+    few = policy("params.data.max == '1'", paramKind=CONFIG_MAP)
+    bound = binding(paramRef={"name": "a", "parameterNotFoundAction": "Deny"})
+    report = evaluate(
+        read_documents(DEPLOYMENT.encode(), "m.yaml"),
+        cluster(few, bound, obj("Namespace", "team-a")),
+        Policy.default(),
+        now=NOW,
+        source=Source("none", ""),
+        with_remedies=False,
+    )
+    why = 'user "dev" may not list configmaps in namespace team-a'
+    hint = 'a Role in team-a would need: apiGroups: [""], resources: [configmaps], verbs: [list]'
+    told_now = narrowed(report, [Absence(("ConfigMap",), why, hint)]).workloads[0]
+    (unknown,) = [one for one in told_now.unknowns if one.rule == "admission/policy"]
+    assert unknown.missing == (
+        "what ValidatingAdmissionPolicy p (binding b) would say: ConfigMap objects, the parameters"
+        f" of the policy: {why}"
+    )
+    assert unknown.hint == hint
 
 
 def test_secrets_are_never_parameters_that_are_read() -> None:
@@ -605,6 +628,195 @@ def test_a_patch_changes_a_custom_workload_and_a_merge_into_it_is_unknown() -> N
     merge = judged(*mutation("Object{spec: Object.spec{suspend: true}}", **spec), manifest=JOB_SET)
     (unknown,) = [one for one in merge.unknowns if one.rule == "admission/policy"]
     assert "how an apply configuration is merged into a" in unknown.missing
+
+
+def only(resource: str, group: str = "apps") -> Json:
+    return {**DEPLOYMENTS, "apiGroups": [group], "resources": [resource]}
+
+
+def test_the_replica_set_of_a_deployment_is_asked_about_as_its_controller_makes_it() -> None:
+    sees = (
+        "object.metadata.name.startsWith('web-') && object.spec.replicas == 3",
+        "object.metadata.ownerReferences[0].kind == 'Deployment'",
+        "has(object.spec.selector.matchLabels) && 'pod-template-hash' in object.metadata.labels",
+        "object.metadata.annotations['deployment.kubernetes.io/desired-replicas'] == '3'",
+        "object.spec.template.spec.restartPolicy == 'Always'",
+        "request.userInfo.username.startsWith('system:') && request.resource.resource =="
+        " 'replicasets'",
+    )
+    verdict = judged(policy(*sees, rules=[only("replicasets")]), binding(), user="alice")
+    assert [f for f in verdict.findings if f.reason in told.REASONS] == []
+    assert [u for u in verdict.unknowns if u.rule == "admission/policy"] == []
+    refused = judged(policy("object.spec.replicas < 3", rules=[only("replicasets")]), binding())
+    (found,) = [f for f in refused.findings if f.reason in told.REASONS]
+    assert str(found.evidence[-1].observed).startswith(
+        'replicasets.apps "web-xxxxx" is forbidden: '
+    )
+    assert refused.admission == "denied"
+    changes = mutation(
+        "Object{spec: Object.spec{replicas: 1}}",
+        matchConstraints={"resourceRules": [only("replicasets")]},
+    )
+    (unknown,) = [u for u in judged(*changes).unknowns if u.rule == "admission/policy"]
+    assert unknown.missing == (
+        "what becomes of a ReplicaSet that MutatingAdmissionPolicy m (binding m) changes under its"
+        " owner"
+    )
+
+
+CRON_JOB = """\
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: web, namespace: team-a}
+spec:
+  schedule: "0 * * * *"
+  concurrencyPolicy: Forbid
+  jobTemplate:
+    metadata: {labels: {team: a}}
+    spec:
+      parallelism: 2
+      completions: 4
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: "nginx:1"}]
+"""
+
+
+def test_the_job_of_a_cron_job_is_changed_on_its_way() -> None:
+    fewer = (
+        "object.metadata.labels['team'] == 'a' && object.metadata.name.startsWith('web-') ?"
+        " Object{spec: Object.spec{parallelism: 1}} : Object{}"
+    )
+    spec = {"matchConstraints": {"resourceRules": [only("jobs", "batch")]}}
+    verdict = judged(*mutation(fewer, **spec), manifest=CRON_JOB)
+    assert (verdict.admission, verdict.pods) == ("mutated", 1)
+    (change,) = verdict.mutations
+    assert change.ops == (
+        {"op": "replace", "path": "/spec/jobTemplate/spec/parallelism", "value": 1},
+    )
+    assert change.before == {"/spec/jobTemplate/spec/parallelism": 2}
+    assert change.summary == (
+        "MutatingAdmissionPolicy m (binding m), of the Job that is made from it"
+    )
+
+
+LEADER_WORKER_SET = """\
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: web, namespace: team-a}
+spec:
+  leaderWorkerTemplate:
+    size: 2
+    workerTemplate: {spec: {containers: [{name: main, image: "nginx:1"}]}}
+"""
+
+
+def test_what_other_controllers_make_on_the_way_is_named() -> None:
+    sets = policy("object.spec.replicas < 3", rules=[only("statefulsets")])
+    verdict = judged(sets, binding(), manifest=LEADER_WORKER_SET)
+    (unknown,) = [u for u in verdict.unknowns if u.rule == "admission/policy"]
+    assert unknown.missing == (
+        "what ValidatingAdmissionPolicy p (binding b) would say: of the statefulsets.apps that"
+        " controllers make for leaderworkerset/web"
+    )
+    assert unknown.level == "warn"
+    elsewhere = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "other"}}}
+    quiet = judged(sets, binding(matchResources=elsewhere), manifest=LEADER_WORKER_SET)
+    assert [u for u in quiet.unknowns if u.rule == "admission/policy"] == []
+
+
+CLAIM = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: two, namespace: team-a}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly: {deviceClassName: gpu.nvidia.com%s}
+---
+"""
+_REQUESTS = "object.spec.spec.devices.requests"
+TEMPLATES = {
+    "apiGroups": ["resource.k8s.io"],
+    "apiVersions": ["*"],
+    "operations": ["CREATE"],
+    "resources": ["resourceclaimtemplates"],
+}
+
+
+def told_of_claims(*objects: KubeObject, more: str = "") -> Report:
+    return evaluate(
+        read_documents((CLAIM % more + DEPLOYMENT).encode(), "m.yaml"),
+        cluster(*objects, obj("Namespace", "team-a")),
+        Policy.default(),
+        now=NOW,
+        source=Source("none", ""),
+        with_remedies=False,
+        requester=impersonated("alice"),
+    )
+
+
+def test_claims_that_a_run_brings_along_are_asked_about_too() -> None:
+    few = policy(
+        f"{_REQUESTS}.all(r, r.exactly.allocationMode == 'ExactCount' && r.exactly.count <= 2)",
+        f"{_REQUESTS}.all(r, !has(r.exactly.adminAccess)) && request.userInfo.username == 'alice'",
+        rules=[TEMPLATES],
+    )
+    fine = told_of_claims(few, binding())
+    assert [one.treated for one in fine.skipped] == ["applied"]
+    assert [u for u in fine.workloads[0].unknowns if u.rule == "admission/policy"] == []
+    refused, _ = told_of_claims(few, binding(), more=", count: 4").workloads
+    assert (refused.ref.name, refused.admission) == ("two", "denied")
+    (found,) = refused.findings
+    assert str(found.evidence[-1].observed).startswith(
+        'resourceclaimtemplates.resource.k8s.io "two" is forbidden: '
+    )
+
+
+def test_what_cannot_be_said_of_a_claim_is_told_with_the_workloads_of_its_namespace() -> None:
+    reads = "authorizer.group('').resource('pods').check('get').allowed()"
+    (verdict,) = told_of_claims(policy(reads, rules=[TEMPLATES]), binding()).workloads
+    (unknown,) = [u for u in verdict.unknowns if u.rule == "admission/policy"]
+    assert "what the authorizer would say" in unknown.missing
+    warned = told_of_claims(policy("false", rules=[TEMPLATES]), binding(validationActions=["Warn"]))
+    assert [f.level for f in warned.workloads[0].findings if f.reason in told.REASONS] == ["warn"]
+
+
+def test_claims_that_are_made_of_templates_are_named() -> None:
+    claims = policy("false", rules=[{**TEMPLATES, "resources": ["resourceclaims"]}])
+    entry = "resourceClaims: [{name: g, resourceClaimTemplateName: two}]\n      containers:"
+    verdict = judged(claims, binding(), manifest=DEPLOYMENT.replace("containers:", entry))
+    (unknown,) = [u for u in verdict.unknowns if u.rule == "admission/policy"]
+    assert unknown.missing == (
+        "what ValidatingAdmissionPolicy p (binding b) would say: of the"
+        " resourceclaims.resource.k8s.io that controllers make for deployment/web"
+    )
+    assert [u for u in judged(claims, binding()).unknowns if u.rule == "admission/policy"] == []
+
+
+def test_a_claim_is_changed_on_its_way_into_the_cluster() -> None:
+    patch = "[JSONPatch{op: 'add', path: '/spec/spec/devices/requests/0/exactly/count', value: 3}]"
+    changes = mutation(patch, matchConstraints={"resourceRules": [TEMPLATES]})
+    (skipped,) = told_of_claims(*changes).skipped
+    assert skipped.detail == "changed by MutatingAdmissionPolicy m (binding m)"
+    few = policy(f"{_REQUESTS}[0].exactly.count < 3", rules=[TEMPLATES])
+    refused = told_of_claims(*changes, few, binding()).workloads[0]
+    assert refused.admission == "denied", "the change is seen by those that come after it"
+
+
+@pytest.mark.parametrize(
+    "wrong", ["strategy: x", "revisionHistoryLimit: [1]", "selector: 3", "minReadySeconds: {a: 1}"]
+)
+def test_an_object_that_the_api_server_cannot_read_is_unknown_to_policies(wrong: str) -> None:
+    reads = policy("object.spec.strategy.type == 'Recreate'", rules=[DEPLOYMENTS])
+    changes = of_deployments(POOL)
+    broken = DEPLOYMENT.replace("  replicas: 3", f"  {wrong}")
+    broken = broken if "selector" not in wrong else broken.replace("  selector: {m", "  s: {m")
+    verdict = judged(reads, binding(), *changes, manifest=broken)
+    assert len([u for u in verdict.unknowns if u.rule == "admission/policy"]) >= 1
 
 
 def test_who_applies_a_workload_is_another_than_who_makes_its_pods() -> None:

@@ -190,23 +190,6 @@ def test_containers_may_use_only_claims_of_the_pod_and_each_once() -> None:
     ]
 
 
-def test_the_source_field_of_old_claims_is_named_as_removed() -> None:
-    one = pod(
-        container(claims=[{"name": "gpu"}]),
-        resourceClaims=[{"name": "gpu", "source": {"resourceClaimTemplateName": "t"}}],
-    )
-    (found,) = validation.findings(one)
-    assert (found.reason, found.field) == ("invalid/removed-field", "/spec/resourceClaims/0/source")
-    assert found.detail == (
-        "spec.resourceClaims[0].source was removed in Kubernetes 1.31; write"
-        " resourceClaimTemplateName directly under the claim"
-    )
-    assert found.evidence[-1].observed == (
-        'Pod in version "v1" cannot be handled as a Pod: strict decoding error: unknown field'
-        ' "spec.resourceClaims[0].source"'
-    )
-
-
 def test_names_images_and_duplicates() -> None:
     one = pod(
         container("Main", image=""),

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -17,31 +16,29 @@ from kubectl_gpuadmit.cli.main import main
 from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.objects import GpuTopology
 from tests.agent.node import Node
+from tests.command import COMMAND, called
 from tests.controlplane.processes import free_ports
 from tests.fakes import machines
 from tests.fakes.apiserver import ApiServer
 from tests.fakes.kubelet import devices, pod
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "kubectl_gpuadmit.cli.main", "agent"]
+AGENT = (*COMMAND, "agent")
 
 
-def call(node: Node, *args: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *node.arguments, *args],
-        env={**node.environment, "PYTHONPATH": str(ROOT), **more.pop("env", {})},
-        text=True,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        **more,
-    )
+def call(
+    node: Node, *args: str, environment: Mapping[str, str] = {}
+) -> subprocess.CompletedProcess[str]:
+    environment = {**node.environment, **environment}
+    return called("agent", *node.arguments, *args, environment=environment)
 
 
 def test_once_prints_the_object_that_would_be_written_and_asks_no_cluster(h100: Node) -> None:
     uuid = machines.uuid("GPU", 0x1000)
     h100.kubelet.pods = [pod("team-a", "llama", devices=devices("nvidia.com/gpu", uuid))]
-    done = call(h100, "--once", "-o", "yaml", "--node", "n-0", env={"KUBECONFIG": "/nowhere"})
+    done = call(
+        h100, "--once", "-o", "yaml", "--node", "n-0", environment={"KUBECONFIG": "/nowhere"}
+    )
     assert (done.returncode, done.stderr) == (0, "")
     made = yaml.safe_load(done.stdout)
     assert (made["kind"], made["metadata"]) == ("GpuTopology", {"name": "n-0"})
@@ -109,7 +106,7 @@ def test_the_process_serves_its_probes_and_ends_cleanly(
     with ApiServer([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n-0"}}]) as server:
         config = server.kubeconfig(tmp_path)
         agent = subprocess.Popen(
-            [*COMMAND, *h100.arguments, f"--listen=127.0.0.1:{port}", f"--kubeconfig={config}"],
+            [*AGENT, *h100.arguments, f"--listen=127.0.0.1:{port}", f"--kubeconfig={config}"],
             env={**h100.environment, "PYTHONPATH": str(ROOT), "NODE_NAME": "n-0"},
             stderr=subprocess.PIPE,
             text=True,
@@ -152,7 +149,7 @@ def test_an_agent_whose_credentials_are_not_there_yet_waits_for_them(
     with ApiServer([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n-0"}}]) as server:
         agent = subprocess.Popen(
             [
-                *(*COMMAND, *h100.arguments, "--node=n-0", "--interval=1"),
+                *(*AGENT, *h100.arguments, "--node=n-0", "--interval=1"),
                 *(f"--kubeconfig={config}", f"--listen=127.0.0.1:{port}"),
             ],
             env={**h100.environment, "PYTHONPATH": str(ROOT)},

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_gpuadmit.cel.regex import RegexError, _Machine, _Reader, compiled
+from kubectl_gpuadmit.cel.regex import RegexError, compiled
+from kubectl_gpuadmit.cel.regex_machine import Machine
+from kubectl_gpuadmit.cel.regex_reader import Reader
 from kubectl_gpuadmit.cel.values import Unsure
 
 
@@ -75,5 +77,5 @@ def patterns(draw: st.DrawFn, depth: int = 2) -> str:
 @given(patterns(), st.text("ab", max_size=6))
 def test_both_engines_find_the_same(pattern: str, text: str) -> None:
     known = compiled(pattern)
-    machine = _Machine(_Reader(pattern).alternatives())
+    machine = Machine(Reader(pattern).alternatives())
     assert machine.find(text, 0) == known.find(text, 0)

@@ -6,21 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONDONTWRITEBYTECODE": "",
-    "PYTHONPATH": str(ROOT),
-    "COLUMNS": "80",
-}
-COMMAND = [sys.executable, "-m", "kubectl_gpuadmit.cli.main"]
+from tests.command import COMMAND, ENVIRONMENT, called
 
 NODE = """\
 apiVersion: v1
@@ -89,11 +81,9 @@ def there(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(there: Path, *args: str, **more: object) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *args, "--snapshot", "cluster", "--now", "2026-03-01T12:00:00Z"]
-    return subprocess.run(
-        command, cwd=there, env=ENVIRONMENT, text=True, capture_output=True, check=False, **more
-    )  # type: ignore[call-overload, no-any-return]
+def call(there: Path, *args: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    where = ("--snapshot", "cluster", "--now", "2026-03-01T12:00:00Z")
+    return called(*args, *where, given=given.encode(), cwd=there)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +130,7 @@ def test_a_workload_is_explained_from_headline_to_sources(there: Path) -> None:
 
 
 def test_standard_input_is_read(there: Path) -> None:
-    done = call(there, "explain", "-f", "-", "-o=json", input=pod("piped", 1))
+    done = call(there, "explain", "-f", "-", "-o=json", given=pod("piped", 1))
     assert json.loads(done.stdout)["workloads"][0]["ref"]["name"] == "piped"
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from tests.command import called
 from tests.sizing.formats.test_gguf import file_of
 
-ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads(
     resources.files("kubectl_gpuadmit").joinpath("schema/fit-v1.json").read_text("utf-8")
 )
@@ -37,15 +35,7 @@ INFO [gpu_model_runner.py:3480] Graph capturing finished in 5 secs, took 0.54 Gi
 
 
 def call(*args: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "kubectl_gpuadmit.cli.main", "fit", *args],
-        input=given.decode("utf-8", "surrogateescape"),
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80", "PYTHONUTF8": "1"},
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        check=False,
-    )
+    return called("fit", *args, given=given)
 
 
 def data(*args: str, code: int = 0, given: bytes = b"") -> dict[str, Any]:

@@ -188,3 +188,100 @@ def test_a_capsule_takes_no_other_input(
     code, _, err = call(capsys, "explain", "--from-capsule", "c.json", *more)
     assert code == 2
     assert "[capsule-alone]" in err
+
+
+SERVED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: chat, namespace: team-a}
+spec:
+  containers:
+  - name: vllm
+    image: vllm/vllm-openai:v0.11.0
+    args: [--model, acme/chat, --max-model-len, "8192"]
+    resources: {limits: {nvidia.com/gpu: "1"}}
+"""
+H100 = """\
+apiVersion: v1
+kind: Node
+metadata:
+  name: h100-0
+  labels: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3, nvidia.com/gpu.memory: "81559"}
+status: {allocatable: {nvidia.com/gpu: "8", cpu: "32", pods: "110"}}
+"""
+CATALOGUE = """\
+models:
+- {name: acme/chat, like: Qwen/Qwen3-8B}
+- {name: acme/other, memory: 500GB}
+"""
+
+
+def test_a_capsule_keeps_the_load_and_the_models_of_the_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pod.yaml").write_text(SERVED)
+    (tmp_path / "nodes.yaml").write_text(H100)
+    (tmp_path / "models.yaml").write_text(CATALOGUE)
+    nodes = str(tmp_path / "nodes.yaml")
+    asked = ("explain", "-f", str(tmp_path / "pod.yaml"), "--snapshot", nodes, "-o", "json")
+    asked += ("--now", "2026-11-29T12:00:00Z")
+    models = ("--models", str(tmp_path / "models.yaml"))
+    load = ("--concurrency", "500", "--context-length", "8192")
+    file = tmp_path / "c.json"
+    first = call(capsys, *asked, *models, *load, "--capsule", str(file))
+    (workload,) = json.loads(first[1])["workloads"]
+    assert (workload["running"], workload["models"][0]["model"]) == ("exceeds", "acme/chat")
+    assert call(capsys, *asked, *models)[1] != first[1], "the load decides"
+    assert call(capsys, *asked, *load)[1] != first[1], "the model's entry decides"
+    held = json.loads(file.read_text())
+    assert held["load"] == {"concurrency": 500, "context": 8192}
+    assert [entry["name"] for entry in held["models"]["entries"]] == ["acme/chat"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models.yaml").unlink()
+    code, out, err = call(capsys, "explain", "--from-capsule", str(file), "-o", "json")
+    assert (code, out) == first[:2]
+    assert err.endswith("gives the same verdict\n")
+
+
+def test_a_capsule_without_them_is_written_as_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "c.json"
+    call(capsys, "explain", "-f", FITS, "--snapshot", CLUSTER, "--capsule", str(file))
+    assert {"load", "models"}.isdisjoint(json.loads(file.read_text()))
+
+
+def test_a_capsule_of_a_folder_of_model_files_is_replayed_without_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Architecture and stored tensors come back as they were read."""
+    (tmp_path / "pod.yaml").write_text(SERVED)
+    (tmp_path / "nodes.yaml").write_text(H100)
+    nodes = str(tmp_path / "nodes.yaml")
+    folder = tmp_path / "chat"
+    folder.mkdir()
+    config = {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "intermediate_size": 14336,
+        "vocab_size": 128256,
+        "max_position_embeddings": 131072,
+        "torch_dtype": "bfloat16",
+        "quantization_config": {
+            "quant_method": "fp8",
+            "weight_block_size": [128, 128],
+            "activation_scheme": "dynamic",
+        },
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    asked = ("explain", "-f", str(tmp_path / "pod.yaml"), "--snapshot", nodes, "-o", "json")
+    file = tmp_path / "c.json"
+    first = call(capsys, *asked, "--models", str(folder), "--capsule", str(file))
+    (workload,) = json.loads(first[1])["workloads"]
+    assert workload["running"] == "fits"
+    code, out, _ = call(capsys, "explain", "--from-capsule", str(file), "-o", "json")
+    assert (code, out) == first[:2]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from jsonschema import Draft202012Validator
 
 from kubectl_gpuadmit.diagnosis.reading import read
 from kubectl_gpuadmit.render import why as rendered
+from tests.command import called
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads(
@@ -30,15 +29,7 @@ QUOTA = (
 
 
 def call(*args: str, given: bytes = b"") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "kubectl_gpuadmit.cli.main", "why", *args],
-        input=given.decode("utf-8", "surrogateescape"),
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80", "PYTHONUTF8": "1"},
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        check=False,
-    )
+    return called("why", *args, given=given)
 
 
 def test_one_message_in_whole() -> None:

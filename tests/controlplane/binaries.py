@@ -27,12 +27,16 @@ PINNED = "1.37.2"
 
 PACKAGES = {
     "referee": "./referee",
+    "fields": "./fields",
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
 }
+
+OWN = ("referee", "fields")
+"""Programs of ours, each a directory of the module."""
 
 
 class Missing(Exception):
@@ -53,8 +57,8 @@ def home(name: str) -> Path:
     """Where the program lies once built, named by everything of ours that decides what it is."""
     version = version_of(name)
     sources = [HERE / "go.mod", HERE / "go.sum"]
-    if name == "referee":
-        sources += sorted((HERE / "referee").glob("*.go"))
+    if name in OWN:
+        sources += sorted((HERE / name).glob("*.go"))
     digest = hashlib.sha256()
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
@@ -82,7 +86,8 @@ def module(version: str, target: Path) -> Path:
     place = target.parent / "module"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    shutil.copytree(HERE / "referee", place / "referee")
+    for name in OWN:
+        shutil.copytree(HERE / name, place / name)
     shipped = (HERE / "go.mod").read_text(encoding="utf-8")
     (place / "go.mod").write_text(derived_module(shipped, version), encoding="utf-8")
     return place

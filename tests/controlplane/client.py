@@ -160,11 +160,14 @@ class Client:
             document["apiVersion"], document["kind"], namespace, meta.get("name", ""), part
         )
 
-    def create(self, document: Json, *, dry_run: str = "") -> Json:
-        """The object as stored. ``dry_run="All"`` asks every check and stores nothing."""
+    def create(self, document: Json, *, dry_run: str = "", validation: str = "") -> Json:
+        """The object as stored. ``dry_run="All"`` asks every check and stores nothing;
+        ``validation`` is the API server's fieldValidation."""
         namespace = document.get("metadata", {}).get("namespace") or "default"
         path = self.path(document["apiVersion"], document["kind"], namespace)
-        return self.request("POST", path + (f"?dryRun={dry_run}" if dry_run else ""), document)
+        asked = {"dryRun": dry_run, "fieldValidation": validation}
+        query = "&".join(f"{name}={value}" for name, value in asked.items() if value)
+        return self.request("POST", path + (f"?{query}" if query else ""), document)
 
     def patch(self, document: Json, change: Json, *, part: str = "") -> Json:
         """Merges ``change`` (RFC 7386) into the object that ``document`` names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubectl_gpuadmit.devices import gpus, normal
-from kubectl_gpuadmit.devices.model import Version
+from kubectl_gpuadmit.devices.values import Version
 from kubectl_gpuadmit.kube import dra
 from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.objects import KubeObject, Pod

@@ -31,6 +31,12 @@ BAD_EXPRESSIONS = (
     f"{_ALL}(a, {_ALL}(b, {_ALL}(c, {_ALL}(d, a + b + c + d != a))))",
     *("", "1", "device.", "devices.driver", 'device.driver == 1 && "', "device.driver", "f(1)"),
     *("x" * 10241, '"' + "é" * 5120 + '" == ""', "device.nothing == 1", "quantity(1) == 2"),
+    "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, a + b != c)))",
+    "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c,"
+    " device.attributes.all(d, a != b || c != d))))",
+    "lists.range(999987).size() > 0",
+    "lists.range(999988).size() > 0",
+    "device.driver.split('.').join('-') == 'a'",
 )
 LABELS = ("example.com/team", "team", "dedicated")
 BAD_LABELS = ("-a", "a b", "/x", "x/y/z", "X." + "y" * 64, "é")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from kubectl_gpuadmit.kube.new_pods import NewPod
-from tests.differential import numa, ours, policies
+from tests.differential import decode_cases, numa, ours, policies
 from tests.differential.vocabulary import Json
 
 QUESTIONS = {
@@ -24,6 +24,7 @@ QUESTIONS = {
     "cel": ["cel"],
     "policies": ["policies"],
     "numa": ["numa"],
+    "decode": ["decode"],
 }
 
 
@@ -402,6 +403,7 @@ COMPARE = {
     "podsecurity": podsecurity,
     "dra": dra,
     "numa": numa.differences,
+    "decode": decode_cases.differences,
 }
 
 
@@ -421,5 +423,6 @@ WELCOME: dict[str, Callable[[Json], float]] = {
     "policies": lambda answer: bool(answer["policies"]["allowed"]),
     "cel": lambda answer: any(one["matches"] for one in answer["cel"]),
     "numa": numa.share_admitted,
+    "decode": lambda answer: bool(answer["decode"]["allowed"]),
 }
 """Whether, or how far, the referee's answer is the good one; a generator should yield a third."""

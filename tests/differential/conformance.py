@@ -20,6 +20,7 @@ from tests.differential import (
     cel_cases,
     claim_cases,
     compare,
+    decode_cases,
     dra_cases,
     messages,
     numa,
@@ -48,6 +49,7 @@ GENERATORS: dict[str, Callable[[Random], Json]] = {
     "cel": cel_cases.case,
     "policies": policy_cases.case,
     "numa": numa_cases.case,
+    "decode": decode_cases.case,
 }
 
 

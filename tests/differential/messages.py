@@ -175,6 +175,23 @@ NUMA = (
     r"you should specify the system reserved memory",
 )
 
+DECODE = (
+    # sigs.k8s.io/json, and the types that read their JSON themselves
+    r"^strict decoding error: unknown field ",
+    r"^strict decoding error: unknown field .*, unknown field ",
+    r"^json: cannot unmarshal string into Go struct field \S+ of type bool$",
+    r"^json: cannot unmarshal number into Go struct field \S+ of type string$",
+    r"^json: cannot unmarshal number -?\d+\.?\d* into Go struct field \S+ of type int\d\d$",
+    r"^json: cannot unmarshal object into Go struct field \S+ of type \[\]",
+    r"^json: cannot unmarshal array into Go struct field \S+ of type ",
+    r"^json: cannot unmarshal bool into Go struct field ",
+    r"^json: cannot unmarshal \S+ into Go struct field \S+\.VolumeSource\.\S+ of type ",
+    r"^illegal base64 data at input byte \d+$",
+    r"^quantities must match the regular expression",
+    r"^unable to parse quantity's suffix$",
+    r'^parsing time "',
+)
+
 EXPECTED: dict[str, tuple[str, ...]] = {
     "placement": PLACEMENT,
     "preemption": PREEMPTION,
@@ -182,6 +199,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "objects": OBJECTS,
     "dra": DRA,
     "numa": NUMA,
+    "decode": DECODE,
 }
 """Family -> patterns. A family that is not named has its messages counted by tests of its own."""
 

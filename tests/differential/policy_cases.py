@@ -254,7 +254,8 @@ def _up_to(rng: Random, left: int, text: str) -> str:
 def _costly(rng: Random, policy: Json) -> None:
     """Brings one of the limits of cost near."""
     spec = policy["spec"]
-    plain = [one for one in CHECKS if "variables" not in one]
+    every = (*CHECKS, *USER_CHECKS, *WORKLOAD_CHECKS)
+    plain = [one for one in every if "variables" not in one]
     text = rng.choice(plain)
     roll = rng.random()
     if roll < 0.35:

@@ -40,6 +40,7 @@ LEAST_WELCOME = {
     "cel": 0.33,
     "policies": 0.33,
     "numa": 0.33,
+    "decode": 0.33,
 }
 """Share of cases in which Kubernetes says yes: a generator of refusals alone proves little."""
 

@@ -117,6 +117,55 @@ def test_admin_access_is_refused_where_the_api_server_refuses_it(
         bed.client.patch(home, {"metadata": {"labels": {key: None}}})
 
 
+COSTLY = (
+    "device.attributes.exists(a, device.attributes.exists(b, device.attributes.exists(c,"
+    " device.attributes.exists(d, a == b && c == d))))"
+)
+LISTS = f'{COSTLY} && device.attributes["gpu.example.com"].names.exists(n, n == "x")'
+MISSPELT = 'device.drivr == "gpu.example.com"'
+
+
+@pytest.mark.parametrize("expression", [COSTLY, LISTS, MISSPELT])
+def test_a_selector_is_refused_with_the_api_server_s_own_message(
+    bed: ControlPlane, explain: Explain, expression: str
+) -> None:
+    selectors = [{"cel": {"expression": expression}}]
+    refused = [
+        template("refused", selectors=selectors),
+        {
+            "apiVersion": V1,
+            "kind": "ResourceClaim",
+            "metadata": {"name": "refused", "namespace": HOME},
+            "spec": {
+                "devices": {
+                    "requests": [
+                        {
+                            "name": "gpu",
+                            "firstAvailable": [
+                                {"name": "a", "deviceClassName": "c", "selectors": selectors}
+                            ],
+                        }
+                    ]
+                }
+            },
+        },
+        {
+            "apiVersion": V1,
+            "kind": "DeviceClass",
+            "metadata": {"name": "refused"},
+            "spec": {"selectors": selectors},
+        },
+    ]
+    verdicts = explain(*refused)
+    for document in refused:
+        with pytest.raises(ApiError) as refusal:
+            bed.client.create(document)
+        own = verdicts[document["kind"]]
+        assert own["admission"] == "denied"
+        said = own["findings"][0]["evidence"][-1]["observed"]
+        assert said == refusal.value.message
+
+
 def test_the_remedy_of_a_selector_that_fails_by_a_hair_lets_the_scheduler_place_the_pod(
     bed: ControlPlane, explain: Explain
 ) -> None:

@@ -306,3 +306,16 @@ def page(request: Request, items: list[Json], version: str, kind: str) -> Reply:
     if limit and start + limit < len(items):
         meta["continue"] = str(start + limit)
     return Reply({"kind": f"{kind}List", "apiVersion": version, "metadata": meta, "items": bare})
+
+
+def kubeconfig_of(folder: Path, url: str, user: Json | None = None) -> Path:
+    """A kubeconfig that leads to any address."""
+    config = {
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": user or {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    }
+    file = folder / "config"
+    file.write_text(json.dumps(config))
+    return file

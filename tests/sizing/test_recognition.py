@@ -579,3 +579,26 @@ def test_any_command_gives_an_answer(command: list[str], args: list[str], script
         container = {"image": "vllm/vllm-openai:v0.11.0", "command": words, "args": args}
         found = pod(yaml.safe_dump(container))
         assert isinstance(found, Recognition)
+
+
+def test_lmdeploy_says_its_model_and_how_many_gpus_share_it() -> None:
+    text = """
+    {image: 'openmmlab/lmdeploy:v0.7.3', command: [lmdeploy, serve, api_server, Qwen/Qwen3-32B],
+     args: [--tp, '2', --session-len=8192, --cache-max-entry-count, '0.5', --server-port, '23333']}
+    """
+    found = one(text)
+    assert (found.engine, found.model, found.serving.engine) == (
+        "lmdeploy",
+        "Qwen/Qwen3-32B",
+        "unknown",
+    )
+    assert (found.serving.tensor_parallel_size, found.serving.max_model_len) == (2, 8192)
+    assert found.missing == ()
+
+
+def test_an_lmdeploy_that_serves_nothing_names_no_model() -> None:
+    found = one("{image: 'openmmlab/lmdeploy:v0.7.3', command: [lmdeploy, chat, Qwen/Qwen3-8B]}")
+    assert (found.model, found.missing) == (
+        "",
+        ("the LMDeploy image starts nothing by itself, and no arguments name a model",),
+    )

@@ -17,8 +17,9 @@ from kubectl_gpuadmit.cli.capsule import objects_of, plain
 from kubectl_gpuadmit.errors import BadManifest, BadSnapshot, Unanswerable
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.policy import Policy
+from kubectl_gpuadmit.sizing.registry import NONE, Entry
 from kubectl_gpuadmit.snapshots import capsule
-from kubectl_gpuadmit.snapshots.capsule import Asked, Held
+from kubectl_gpuadmit.snapshots.capsule import Asked, Held, HeldModels
 from kubectl_gpuadmit.verdict import Source
 from tests.snapshots.clusters import (
     KINDS,
@@ -212,3 +213,26 @@ def test_a_field_that_is_missing_is_named(raw: bytes) -> None:
     sealed = {**content, "sha256": capsule.seal(content)}
     with pytest.raises(BadSnapshot, match="objects"):
         capsule.opened(json.dumps(sealed).encode(), "c.json")
+
+
+def test_what_files_and_registries_said_is_what_its_schema_says() -> None:
+    entry = Entry(name="acme/chat", source="a file", memory_gib=16.0, also=("chat",))
+    policy = example_policy()
+    models = NONE.with_entries([entry])
+    models = msgspec.structs.replace(models, asked=("MLflow",), silent=("MLflow: refused",))
+    asked = question(
+        list(documents(WORKLOADS[0])),
+        policy=msgspec.structs.replace(policy, models=models).with_settings(
+            "model/memory-fit", {"concurrency": 3}
+        ),
+        load={"concurrency": 3},
+        more_models=True,
+    )
+    raw = capsule.made(asked, program="test", plain=plain)
+    text = resources.files("kubectl_gpuadmit").joinpath("schema/capsule-v1.json").read_text()
+    jsonschema.validate(json.loads(raw), json.loads(text))
+    held = capsule.opened(raw, "c")
+    assert held.models == HeldModels(asked=("MLflow",), silent=("MLflow: refused",))
+    again = capsule.restored(held, load=load, decode=objects_of).policy
+    assert again.settings("model/memory-fit")["concurrency"] == 3
+    assert again.models is not None and again.models.asked == ("MLflow",)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from kubectl_gpuadmit.adapters.snapshot import load_snapshot
@@ -181,3 +183,47 @@ def test_redact_leaves_parameters_and_expressions_out_and_the_answer_is_unknown(
     unknown = [one["missing"] for one in workload["unknowns"] if one["rule"] == "admission/policy"]
     assert len(unknown) == 2
     assert all("left out when the snapshot was redacted" in one for one in unknown)
+
+
+def by_root(tmp_path: Path) -> tuple[Path, Path]:
+    """A cluster where only root may create pods, and a pod."""
+    check = policy("root-only", CONFIG_MAP, "request.userInfo.username == 'root'", name="gpu")
+    source, manifest = tmp_path / "cluster.json", tmp_path / "pod.json"
+    world = [*check, *WORLD[:1], WORLD[5]]
+    source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": world}))
+    manifest.write_text(json.dumps(POD))
+    return source, manifest
+
+
+def test_as_says_who_applies_the_manifests_of_a_snapshot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, manifest = by_root(tmp_path)
+
+    def verdict(*words: str) -> tuple[list[str], list[str]]:
+        main(["explain", "-f", str(manifest), "--snapshot", str(source), "-o", "json", *words])
+        (one,) = json.loads(capsys.readouterr().out)["workloads"]
+        unknown = [u["hint"] for u in one["unknowns"] if u["rule"] == "admission/policy"]
+        return one["blockers"], unknown
+
+    assert verdict() == ([], ["--as USER --as-group GROUP says who"])
+    assert verdict("--as", "root") == ([], [])
+    assert verdict("--as", "dev", "--as-group", "admins") == (["admission-policy/denied"], [])
+
+
+def test_a_capsule_knows_who_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, manifest = by_root(tmp_path)
+    file = tmp_path / "capsule.json"
+    words = ["explain", "-f", str(manifest), "--snapshot", str(source), "--as", "dev"]
+    main([*words, "--capsule", str(file)])
+    held = json.loads(file.read_text())
+    assert held["requester"]["username"] == "dev"
+    schema = json.loads(
+        (resources.files("kubectl_gpuadmit") / "schema" / "capsule-v1.json").read_text()
+    )
+    jsonschema.validate(held, schema)
+    capsys.readouterr()
+    main(["explain", "--from-capsule", str(file), "-o", "json"])
+    out, err = capsys.readouterr()
+    assert json.loads(out)["workloads"][0]["blockers"] == ["admission-policy/denied"]
+    assert "the same verdict" in err

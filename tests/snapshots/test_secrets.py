@@ -85,3 +85,8 @@ def test_annotations_outside_the_list_are_dropped_unless_a_policy_reads_them() -
         "kai.scheduler/queue": "team-a",
         "nvidia.com/mig-1g.10gb": "1",
     }
+
+
+def test_a_model_of_the_hub_by_its_full_name_is_kept_wherever_it_stands() -> None:
+    given = ["Qwen/Qwen3-8B", "acme/private", "--max-model-len", "8192", "qwen"]
+    assert arguments(given) == ["Qwen/Qwen3-8B", DROPPED, "--max-model-len", "8192", DROPPED]

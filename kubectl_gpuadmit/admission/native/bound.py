@@ -80,6 +80,36 @@ def bound(kind: str, request: Request, cluster: Cluster) -> Iterator[Bound]:
                 yield Bound(policy.name, name, spec, rules, sure and certain)
 
 
+def about(kind: str, resource: str, namespace: str, cluster: Cluster) -> Iterator[Bound]:
+    """Policies that may be asked about objects of a resource (``jobs.batch``) of which no more is
+    known: only their rules and namespaces count."""
+    name, _, group = resource.partition(".")
+    asked = Request(group, "*", name, "", namespace, "", {}, {})
+    bindings = [
+        (one.name, spec)
+        for one in _sorted(cluster, f"{kind}Binding")
+        if isinstance(spec := one.document.get("spec"), dict)
+    ]
+    for policy in _sorted(cluster, kind):
+        spec = policy.document.get("spec")
+        if isinstance(spec, dict) and _may(spec.get("matchConstraints"), asked, cluster):
+            for called, rules in bindings:
+                mine = rules.get("policyName") == policy.name
+                if mine and _may(rules.get("matchResources"), asked, cluster):
+                    yield Bound(policy.name, called, spec, rules, False)
+
+
+def _may(constraints: Any, request: Request, cluster: Cluster) -> bool:
+    spec = constraints if isinstance(constraints, dict) else {}
+    rules = [
+        {**rule, "apiVersions": ["*"], "resourceNames": None}
+        for rule in spec.get("resourceRules") or ()
+        if isinstance(rule, dict)
+    ]
+    known = {"namespaceSelector": spec.get("namespaceSelector"), "resourceRules": rules}
+    return matched(known, request, cluster)[0]
+
+
 def _sorted(cluster: Cluster, kind: str) -> list[Generic]:
     found = (obj for obj in cluster.every(kind) if isinstance(obj, Generic))
     return sorted(found, key=lambda obj: obj.name)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kubectl_gpuadmit.cel.environment import MOST_VISITS, CompileError, Environment, Program
 from kubectl_gpuadmit.cel.functions import Overload, declare
-from kubectl_gpuadmit.cel.meter import CANCELLED
+from kubectl_gpuadmit.cel.steps import CANCELLED
 from kubectl_gpuadmit.cel.types import (
     BOOL,
     DYN,

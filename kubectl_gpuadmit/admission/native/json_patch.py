@@ -22,7 +22,7 @@ class TestFailed(Exception):
 
 def patched(document: Json, operations: list[Json]) -> Json:
     """The document with the patch applied. Raises Fail, TestFailed."""
-    after: Json = _apart(document)
+    after: Json = apart(document)
     try:
         for one in operations:
             _apply(after, one)
@@ -31,12 +31,12 @@ def patched(document: Json, operations: list[Json]) -> Json:
     return after
 
 
-def _apart(value: Any) -> Any:
+def apart(value: Any) -> Any:
     """A copy of which no two parts are one."""
     if value.__class__ is dict:
-        return {key: _apart(one) for key, one in value.items()}
+        return {key: apart(one) for key, one in value.items()}
     if value.__class__ is list:
-        return [_apart(one) for one in value]
+        return [apart(one) for one in value]
     return copy.deepcopy(value)
 
 

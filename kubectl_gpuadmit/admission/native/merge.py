@@ -12,7 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_gpuadmit.admission.native.typed import table, typed
-from kubectl_gpuadmit.cel.values import Fail, MessageValue, Unsure, from_key
+from kubectl_gpuadmit.cel.values import (
+    Fail,
+    MessageValue,
+    Unsure,
+    from_key,
+)
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ reinvocationcontext.go; policy/generic/policy_dispatcher.go.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, structs
 
@@ -25,7 +25,7 @@ from kubectl_gpuadmit.admission.native.expressions import (
     OutOfBudget,
     of_policy,
 )
-from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
+from kubectl_gpuadmit.admission.native.request import Partial, Request, namespace_variable
 from kubectl_gpuadmit.admission.native.typed import table, typed, unreadable
 from kubectl_gpuadmit.admission.native.validating import applies, variables
 from kubectl_gpuadmit.admission.native.who import Makers, variable
@@ -219,7 +219,7 @@ class _Run:
             try:
                 after = json_patch.patched(document, merge.operations(value))
             except json_patch.TestFailed:
-                return document
+                return cast(Json, json_patch.apart(document))
             if name in table().types:
                 self._check(after, name, one)
                 after = typed(after, name) | {
@@ -229,6 +229,8 @@ class _Run:
             text = str((mutation.get("applyConfiguration") or {}).get("expression", ""))
             value = known.evaluate(text, AN_OBJECT, activation, budget, patches=True)
             merge.check_names(value)
+            if isinstance(document, Partial):
+                raise Unsure(f"how an apply configuration is merged into a {name}")
             after = merge.applied(document, merge.plain(value), name)
         after = copy.deepcopy(after)
         if name == "v1.Pod":

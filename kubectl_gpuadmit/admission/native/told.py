@@ -13,7 +13,15 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from kubectl_gpuadmit.admission.native import mutating, request, validating, workloads
+from kubectl_gpuadmit.admission.native import (
+    between,
+    bound,
+    brought,
+    mutating,
+    request,
+    validating,
+    workloads,
+)
 from kubectl_gpuadmit.admission.native.bound import Bound
 from kubectl_gpuadmit.admission.native.mutating import Mutated
 from kubectl_gpuadmit.admission.native.request import Request
@@ -22,10 +30,9 @@ from kubectl_gpuadmit.admission.native.who import Makers
 from kubectl_gpuadmit.admission.refusal import forbidden, refusal, stored_name
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.kube.objects import Pod
-from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.kube.versions import version
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload
-from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Mutation, Unknown
+from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Mutation, Ref, Unknown
 
 Json = dict[str, Any]
 
@@ -105,7 +112,7 @@ def pod_findings(
 
 
 def workload_policies(
-    workload: Workload, requester: Requester | None, cluster: Cluster, *, kubernetes: str
+    workload: Workload, makers: Makers, cluster: Cluster, *, kubernetes: str
 ) -> Policies:
     """What policies of both kinds make and say of the workload's own object.
 
@@ -113,20 +120,83 @@ def workload_policies(
     """
     if workload.ref.kind == "Pod":
         return Policies([], [], [])
-    makers = Makers.of_object(requester)
     asked = workloads.request(workload, version=version(kubernetes)[1])
+    name = mutating.type_name(asked)
+    return _of_object(
+        asked,
+        workload.manifest,
+        makers,
+        cluster,
+        store=lambda raw: workloads.stored(raw, name),
+        kubernetes=kubernetes,
+    )
+
+
+def brought_policies(
+    document: Json, ref: Ref, makers: Makers, cluster: Cluster, *, kubernetes: str
+) -> Policies:
+    """The same of an object that a run brings along beside its workloads."""
+    asked = brought.request(document, ref)
+    if asked is None:
+        return Policies([], [], [])
+    return _of_object(asked, document, makers, cluster, store=brought.stored, kubernetes=kubernetes)
+
+
+def _of_object(
+    asked: Request,
+    manifest: Json,
+    makers: Makers,
+    cluster: Cluster,
+    *,
+    store: Callable[[Json], Json],
+    kubernetes: str,
+) -> Policies:
     result = mutating.mutated_by(asked, makers, cluster, version=version(kubernetes)[1])
     told = _troubles(result)
-    told.mutations += _mutations(result, workload.manifest, request.whole, of="object")
+    told.mutations += _mutations(result, manifest, request.whole, of="object")
     if told.findings:
         return told
-    raw = workloads.stored(result.object, mutating.type_name(asked))
-    after = structs.replace(
-        asked, object=raw, labels=workloads.labels(raw), name=str(raw["metadata"].get("name", ""))
-    )
-    found, unsure = _said(after, makers, workload.ref.name, cluster, kubernetes)
+    raw = store(result.object)
+    name = str(raw["metadata"].get("name", ""))
+    after = structs.replace(asked, object=raw, labels=workloads.labels(raw), name=name)
+    found, unsure = _said(after, makers, name, cluster, kubernetes)
     told.findings += found
     told.unknowns += unsure
+    return told
+
+
+def between_policies(workload: Workload, cluster: Cluster, *, kubernetes: str) -> Policies:
+    """The same of the objects that controllers create on the way to the pods.
+
+    Operations are against the workload's manifest; a change that cannot be followed is unknown.
+    """
+    told = Policies([], [], [])
+    ref = workload.ref
+    for resource in between.others(workload):
+        what = f"of the {resource} that controllers make for {ref}"
+        for kind in (mutating.KIND, validating.KIND):
+            for one in bound.about(kind, resource, ref.namespace or "default", cluster):
+                level = "warn" if kind == mutating.KIND else _level(tuple(one.actions))
+                told.unknowns.append(_unknown(one, kind, what, level))
+    made = between.made(workload)
+    if made is None:
+        return told
+    said = workload_policies(made.workload, made.makers, cluster, kubernetes=kubernetes)
+    told.findings += said.findings
+    told.unknowns += said.unknowns
+    for mutation in said.mutations:
+        ops = tuple(
+            {**op, "path": f"{made.pointer}{op['path']}"}
+            for op in mutation.ops
+            if op["path"].startswith("/spec/")
+        )
+        kind = made.workload.ref.kind
+        if ops and made.pointer:
+            by = f"{mutation.summary}, of the {kind} that is made from it"
+            told.mutations.append(structs.replace(mutation, ops=ops, summary=by))
+        elif ops:
+            missing = f"what becomes of a {kind} that {mutation.summary} changes under its owner"
+            told.unknowns.append(Unknown("admission/policy", missing, "warn", _HINT))
     return told
 
 

@@ -28,7 +28,12 @@ from kubectl_gpuadmit.admission.native.expressions import (
 )
 from kubectl_gpuadmit.admission.native.request import Request, namespace_variable
 from kubectl_gpuadmit.admission.native.who import Makers, variable
-from kubectl_gpuadmit.cel.values import Fail, Unknown, Unsure, type_name
+from kubectl_gpuadmit.cel.values import (
+    Fail,
+    Unknown,
+    Unsure,
+    type_name,
+)
 from kubectl_gpuadmit.cluster import Cluster
 
 Json = dict[str, Any]

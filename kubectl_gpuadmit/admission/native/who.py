@@ -62,11 +62,14 @@ class Makers(Struct, frozen=True):
         if name is None or ref.apiVersion.rpartition("/")[0] not in _GROUPS:
             what = f"as whom the controller of {ref.kind} creates the pod (request.userInfo)"
             return cls((), Unknown(what))
+        return cls.of_controller(name, "pod")
+
+    @classmethod
+    def of_controller(cls, name: str, made: str) -> Makers:
+        """Of what a controller of kube-controller-manager creates."""
         account = service_account("kube-system", name)
-        what = (
-            f"whether {account.username} or {MANAGER.username} creates the pod (request.userInfo)"
-        )
-        return cls((account, MANAGER), Unknown(what))
+        either = f"whether {account.username} or {MANAGER.username}"
+        return cls((account, MANAGER), Unknown(f"{either} creates the {made} (request.userInfo)"))
 
 
 def variable(requester: Requester) -> dict[str, Any]:

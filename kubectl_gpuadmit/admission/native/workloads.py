@@ -15,7 +15,7 @@ from typing import Any
 
 from kubectl_gpuadmit.admission.native import pod_defaults
 from kubectl_gpuadmit.admission.native.request import Partial, Request
-from kubectl_gpuadmit.admission.native.typed import typed
+from kubectl_gpuadmit.admission.native.typed import typed, unreadable
 from kubectl_gpuadmit.cel.values import Unknown
 from kubectl_gpuadmit.kube.workloads import Workload
 
@@ -175,7 +175,8 @@ def labels(raw: Json) -> dict[str, str]:
 def _object(workload: Workload, name: str, version: int) -> Json:
     ref = workload.ref
     manifest = copy.deepcopy(workload.manifest)
-    if name not in _FILL or ref.apiVersion.rpartition("/")[2] != "v1":
+    own = name in _FILL and ref.apiVersion.rpartition("/")[2] == "v1"
+    if not own or unreadable(manifest, name)[1]:
         what = f"{ref.kind} {ref.name}"
         known = {key: value for key, value in manifest.items() if key != "status"}
         spec = known.get("spec")
@@ -210,6 +211,8 @@ def stored(raw: Json, name: str) -> Json:
         head[field] = Unknown(f"metadata.{field}")
     head["generation"] = 1
     after["metadata"] = head
+    if isinstance(raw, Partial):
+        return after
     if name == "apps.DaemonSet":
         kept = {**(head.get("annotations") or {})}
         head["annotations"] = {**kept, _GENERATION: "1"}

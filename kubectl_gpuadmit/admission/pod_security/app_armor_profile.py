@@ -21,6 +21,7 @@ from kubectl_gpuadmit.admission.pod_security.check import (
     setters,
 )
 from kubectl_gpuadmit.kube.new_pods import NewPod
+from kubectl_gpuadmit.kube.pointers import token
 
 _ALLOWED = ("RuntimeDefault", "Localhost")
 _PREFIX = "container.apparmor.security.beta.kubernetes.io/"
@@ -53,7 +54,7 @@ def _run(pod: NewPod) -> Violation | None:
     for key, value in pod.annotations.items():
         if key.startswith(_PREFIX) and not _allowed(value):
             annotations.append(f"{key}={go_quoted(value)}")
-            pointer = "/metadata/annotations/" + key.replace("~", "~0").replace("/", "~1")
+            pointer = f"/metadata/annotations/{token(key)}"
             wanted = "runtime/default or localhost/…"
             places.append(Place(pointer, "pod", f"annotation {key}", value, wanted))
             changes.append(Change(pointer, GONE))

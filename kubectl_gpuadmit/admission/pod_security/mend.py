@@ -13,6 +13,7 @@ from msgspec import to_builtins
 
 from kubectl_gpuadmit.admission.pod_security.check import GONE, Change, Violation
 from kubectl_gpuadmit.kube.new_pods import NewPod
+from kubectl_gpuadmit.kube.pointers import key_of
 from kubectl_gpuadmit.verdict import Remedy
 
 HARDENING, WITHOUT = 12, 45
@@ -65,14 +66,10 @@ def _present(value: Any) -> Any:
     return [_present(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _name(step: str) -> str:
-    return step.replace("~1", "/").replace("~0", "~")
-
-
 def _step(value: Any, step: str) -> Any:
     if isinstance(value, list):
         return value[int(step)]
-    return value.get(_name(step)) if isinstance(value, dict) else None
+    return value.get(key_of(step)) if isinstance(value, dict) else None
 
 
 def _at(value: Any, steps: list[str]) -> Any:
@@ -94,9 +91,9 @@ def _apply(value: Any, steps: list[str], setting: Any) -> None:
     for step in steps[:-1]:
         following = _step(value, step)
         if following is None:
-            following = value[_name(step)] = {}
+            following = value[key_of(step)] = {}
         value = following
-    last = _name(steps[-1])
+    last = key_of(steps[-1])
     if setting is GONE:
         value.pop(last, None)
     else:

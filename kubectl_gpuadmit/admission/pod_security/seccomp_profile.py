@@ -22,6 +22,7 @@ from kubectl_gpuadmit.admission.pod_security.check import (
     unless,
 )
 from kubectl_gpuadmit.kube.new_pods import NewPod
+from kubectl_gpuadmit.kube.pointers import token
 
 _ALLOWED = ("RuntimeDefault", "Localhost")
 _WHAT = "securityContext.seccompProfile.type"
@@ -34,7 +35,7 @@ def _annotations(pod: NewPod) -> Violation | None:
     keys = [_POD_ANNOTATION, *(_CONTAINER_ANNOTATION + one.name for _, one in containers(pod))]
     places = [
         Place(
-            "/metadata/annotations/" + key.replace("~", "~0").replace("/", "~1"),
+            f"/metadata/annotations/{token(key)}",
             "pod",
             f"annotation {key}",
             pod.annotations[key] or None,

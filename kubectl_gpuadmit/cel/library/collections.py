@@ -12,7 +12,14 @@ from typing import Any
 from kubectl_gpuadmit.cel import operators
 from kubectl_gpuadmit.cel.folds import OverBudget, sort_with
 from kubectl_gpuadmit.cel.functions import Overload, declare
-from kubectl_gpuadmit.cel.values import Duration, Fail, Uint, compare, has_order, same
+from kubectl_gpuadmit.cel.values import (
+    Duration,
+    Fail,
+    Uint,
+    compare,
+    has_order,
+    same,
+)
 
 _SUMMABLE = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")

@@ -12,7 +12,12 @@ import re
 from collections.abc import Callable
 
 from kubectl_gpuadmit.cel.functions import Overload, declare
-from kubectl_gpuadmit.cel.values import NONE, Opaque, Opt, Unsure
+from kubectl_gpuadmit.cel.values import (
+    NONE,
+    Opaque,
+    Opt,
+    Unsure,
+)
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"

@@ -12,7 +12,8 @@ import re
 from typing import Any
 
 from kubectl_gpuadmit.cel.functions import Overload, declare
-from kubectl_gpuadmit.cel.values import Fail, Opaque, Unsure, go_quoted
+from kubectl_gpuadmit.cel.texts import go_quoted
+from kubectl_gpuadmit.cel.values import Fail, Opaque, Unsure
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _V6 = re.compile(r"[0-9A-Fa-f:.]+")

@@ -7,7 +7,13 @@ k8s.io/apimachinery v0.37.2 pkg/api/resource/quantity.go (AsInt64).
 from __future__ import annotations
 
 from kubectl_gpuadmit.cel.functions import Overload, declare
-from kubectl_gpuadmit.cel.values import Fail, Quantity, Semver, Unsure, semver
+from kubectl_gpuadmit.cel.texts import semver
+from kubectl_gpuadmit.cel.values import (
+    Fail,
+    Quantity,
+    Semver,
+    Unsure,
+)
 from kubectl_gpuadmit.kube import quantity
 from kubectl_gpuadmit.kube.quantity import NANO
 

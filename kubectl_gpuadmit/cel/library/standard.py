@@ -13,6 +13,13 @@ from typing import Any
 
 from kubectl_gpuadmit.cel.functions import Overload, declare
 from kubectl_gpuadmit.cel.regex import RegexError, compiled
+from kubectl_gpuadmit.cel.texts import (
+    double_text,
+    duration,
+    duration_text,
+    timestamp,
+    timestamp_text,
+)
 from kubectl_gpuadmit.cel.values import (
     NONE,
     Duration,
@@ -23,11 +30,6 @@ from kubectl_gpuadmit.cel.values import (
     TypeValue,
     Uint,
     Unsure,
-    double_text,
-    duration,
-    duration_text,
-    timestamp,
-    timestamp_text,
     type_name,
 )
 

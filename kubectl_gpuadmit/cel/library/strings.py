@@ -13,6 +13,7 @@ from kubectl_gpuadmit.cel.formats import REFUSALS, clauses
 from kubectl_gpuadmit.cel.functions import Overload, declare
 from kubectl_gpuadmit.cel.library.standard import to_string
 from kubectl_gpuadmit.cel.regex import RegexError, compiled
+from kubectl_gpuadmit.cel.texts import go_quoted, shown
 from kubectl_gpuadmit.cel.values import (
     Duration,
     Fail,
@@ -21,8 +22,6 @@ from kubectl_gpuadmit.cel.values import (
     Uint,
     Unsure,
     from_key,
-    go_quoted,
-    shown,
     type_name,
 )
 from kubectl_gpuadmit.kube.quantity import _SPACE as GO_SPACE

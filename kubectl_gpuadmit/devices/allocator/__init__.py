@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from kubectl_gpuadmit.cluster import NodeInfo
 from kubectl_gpuadmit.devices.allocator import orders
 from kubectl_gpuadmit.devices.allocator.features import Features, of
+from kubectl_gpuadmit.devices.allocator.given import OPTIONAL_OPERATIONS, Chosen
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal, NodeRefused, Unsure
 from kubectl_gpuadmit.devices.allocator.pools import NodePool, Shelves
-from kubectl_gpuadmit.devices.allocator.search import OPTIONAL_OPERATIONS, Chosen, Search
+from kubectl_gpuadmit.devices.allocator.search import Search
 from kubectl_gpuadmit.devices.allocator.shop import Shop, Stock
 from kubectl_gpuadmit.devices.allocator.situations import Found, Place, Situations
 from kubectl_gpuadmit.devices.allocator.state import State

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubectl_gpuadmit.devices.model import Capacity
+from kubectl_gpuadmit.devices.values import Capacity
 from kubectl_gpuadmit.kube.quantity import MILLI, NANO, Quantity
 
 Amounts = dict[str, int]

@@ -10,15 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubectl_gpuadmit.devices.allocator.features import Features
-from kubectl_gpuadmit.devices.model import (
-    Constraint,
-    Device,
-    Request,
-    Scalar,
-    Value,
-    Want,
-    same,
-)
+from kubectl_gpuadmit.devices.model import Constraint, Device, Request, Want
+from kubectl_gpuadmit.devices.values import Scalar, Value, same
 
 
 class _Set(NamedTuple):

@@ -47,6 +47,7 @@ class Kinds:
         key = item.key
         return (
             msgspec.json.encode(bare),
+            device.slice.kind,
             item.pool.id if device.consumes else None,
             device.taints,
             item.shareable,

@@ -102,10 +102,9 @@ def _shape(slice: Slice) -> Shape:
     """Identity stands for content where different things are rare: then less is shared."""
     return (
         slice.template,
+        slice.kind,
         tuple(map(_identity, slice.rules)),
         _identity(slice.node_selector) if slice.node_selector is not None else 0,
-        slice.per_device,
-        slice.skips,
     )
 
 

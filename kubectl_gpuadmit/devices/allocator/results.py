@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubectl_gpuadmit.devices.allocator.features import Features
+from kubectl_gpuadmit.devices.allocator.given import Chosen
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal
-from kubectl_gpuadmit.devices.allocator.search import Chosen
 from kubectl_gpuadmit.devices.model import Allocation, Allotted
 from kubectl_gpuadmit.kube.objects import (
     LabelSelectorRequirement,

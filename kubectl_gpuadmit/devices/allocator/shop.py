@@ -12,8 +12,9 @@ from kubectl_gpuadmit.devices.allocator.features import Features
 from kubectl_gpuadmit.devices.allocator.outcome import Fatal
 from kubectl_gpuadmit.devices.allocator.pools import Counters, NodePool, Shelves, nanos
 from kubectl_gpuadmit.devices.allocator.state import State
-from kubectl_gpuadmit.devices.model import Capacity, Class, Device
+from kubectl_gpuadmit.devices.model import Class, Device
 from kubectl_gpuadmit.devices.selection import Selectors
+from kubectl_gpuadmit.devices.values import Capacity
 from kubectl_gpuadmit.kube.quantity import QuantityError
 
 MOST_STEPS = 200_000

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from kubectl_gpuadmit.cluster import NodeInfo
+from kubectl_gpuadmit.devices.allocator.given import OPTIONAL_OPERATIONS, Chosen
 from kubectl_gpuadmit.devices.allocator.pools import NodePool
 from kubectl_gpuadmit.devices.allocator.results import allocation
-from kubectl_gpuadmit.devices.allocator.search import OPTIONAL_OPERATIONS, Chosen
 from kubectl_gpuadmit.devices.allocator.shop import Shop
 from kubectl_gpuadmit.devices.model import Allocation, Claim, Class, Slice
 from kubectl_gpuadmit.devices.selection import attributes_read

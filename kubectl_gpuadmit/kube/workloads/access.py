@@ -13,9 +13,9 @@ from typing import Any, Literal, NoReturn, Protocol
 
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.objects import Generic, KubeObject
+from kubectl_gpuadmit.kube.pointers import dotted, resolve, steps
 from kubectl_gpuadmit.kube.workloads.model import DRAWN
 from kubectl_gpuadmit.kube.workloads.placeholders import shell_default, unresolved
-from kubectl_gpuadmit.kube.workloads.pointers import dotted, resolve, steps
 from kubectl_gpuadmit.verdict import Evidence, Finding, Level, Unknown
 
 REASONS: dict[str, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubectl_gpuadmit.kube.workloads.pointers import resolve, token
+from kubectl_gpuadmit.kube.pointers import resolve, token
 
 Op = dict[str, Any]
 

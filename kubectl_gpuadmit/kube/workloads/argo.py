@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_gpuadmit.kube.workloads.pointers import resolve
+from kubectl_gpuadmit.kube.pointers import resolve
 from kubectl_gpuadmit.kube.workloads.reading import Reading
 
 _POD_FIELDS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kubectl_gpuadmit.kube.workloads.pointers import bind, matches, parse_path
+from kubectl_gpuadmit.kube.workloads.paths import bind, matches, parse_path
 from kubectl_gpuadmit.kube.workloads.reading import Reading
 
 PathOrNumber = str | int

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from kubectl_gpuadmit.kube import gpus
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.kube.workloads.model import SUPPLIED_IMAGE
-from kubectl_gpuadmit.kube.workloads.pointers import token
 from kubectl_gpuadmit.kube.workloads.reading import Reading
 
 _SHARED_MEMORY = {"name": "shared-memory", "emptyDir": {"medium": "Memory"}}

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kubectl_gpuadmit.kube.pointers import resolve, token
 from kubectl_gpuadmit.kube.workloads.core import job_pods
 from kubectl_gpuadmit.kube.workloads.model import SUPPLIED_IMAGE
-from kubectl_gpuadmit.kube.workloads.pointers import resolve, token
 from kubectl_gpuadmit.kube.workloads.reading import Reading
 
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"

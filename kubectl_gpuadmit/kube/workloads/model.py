@@ -85,6 +85,8 @@ class Workload(Struct, frozen=True):
     default."""
     findings: tuple[Finding, ...] = ()
     unknowns: tuple[Unknown, ...] = ()
+    stored: bool = False
+    """Whether it comes from a cluster instead of a file: then it has been let in already."""
     creates: tuple[tuple[str, int], ...] = ()
     """Objects charged by count quotas on the way, e.g. ``(("deployments.apps", 1),
     ("replicasets.apps", 1))``."""

@@ -14,6 +14,7 @@ from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube import decode, quantity
 from kubectl_gpuadmit.kube.new_pods import NewPod
 from kubectl_gpuadmit.kube.objects import Pod
+from kubectl_gpuadmit.kube.pointers import token
 from kubectl_gpuadmit.kube.workloads.access import (
     INT32,
     Access,
@@ -23,7 +24,6 @@ from kubectl_gpuadmit.kube.workloads.access import (
 )
 from kubectl_gpuadmit.kube.workloads.model import PodGroup
 from kubectl_gpuadmit.kube.workloads.placeholders import unresolved
-from kubectl_gpuadmit.kube.workloads.pointers import token
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.kube.manifests import Document

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 from msgspec import Struct
 
 from kubectl_gpuadmit.errors import BadManifest
+from kubectl_gpuadmit.kube.pointers import dotted, token
 from kubectl_gpuadmit.kube.workloads import core
 from kubectl_gpuadmit.kube.workloads.access import kind_of
 from kubectl_gpuadmit.kube.workloads.declared import BUILT_IN, DeclaredKind, read_declared
 from kubectl_gpuadmit.kube.workloads.model import PodGroup, Workload
-from kubectl_gpuadmit.kube.workloads.pointers import dotted, token
 from kubectl_gpuadmit.kube.workloads.queues import decided_by, makes_gang
 from kubectl_gpuadmit.kube.workloads.reading import ManifestDocument, ObjectSource, Reading
 from kubectl_gpuadmit.kube.workloads.strangers import unknown_kind, without_pods
@@ -197,6 +197,7 @@ def _workload(reading: Reading, ref: Ref) -> Workload:
         queue=queue,
         findings=tuple(reading.findings),
         unknowns=tuple(reading.unknowns),
+        stored=reading.document.line == 0,
         creates=tuple(reading.creates.items()),
     )
 

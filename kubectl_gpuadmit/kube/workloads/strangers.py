@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubectl_gpuadmit.kube import gpus
+from kubectl_gpuadmit.kube.pointers import key_of, token
 from kubectl_gpuadmit.kube.workloads.placeholders import unresolved
-from kubectl_gpuadmit.kube.workloads.pointers import token
 
 _GROUPS_WITHOUT_PODS = frozenset(
     (
@@ -246,5 +246,5 @@ def _as_path(pointer: str) -> str:
         elif re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", step):
             found += f".{step}"
         else:
-            found += "['" + step.replace("~1", "/").replace("~0", "~") + "']"
+            found += f"['{key_of(step)}']"
     return found or "."

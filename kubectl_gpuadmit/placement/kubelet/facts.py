@@ -26,6 +26,7 @@ from kubectl_gpuadmit.placement.kubelet.machine import (
 )
 from kubectl_gpuadmit.placement.kubelet.settings import Settings
 from kubectl_gpuadmit.topology.kubelets import ALPHA_OPTIONS, POD_LEVEL, Told
+from kubectl_gpuadmit.topology.model import Kubelet
 
 STRICT = ("restricted", "single-numa-node")
 """Policies that refuse. Under the others a gate refuses nothing that the scheduler lets through."""
@@ -153,13 +154,7 @@ def build(
         options,
         numa_nodes=len(zones),
     )
-    unjudged: list[str] = []
-    static = kubelet.cpu_policy == "static"
-    if kubelet.cpu_policy is None:
-        unjudged.append(CPUS)
-    elif static and not cpus:
-        unjudged.append(CPUS)
-        static = False
+    static = kubelet.cpu_policy == "static" and cpus
     chosen: frozenset[str] = frozenset()
     if static:
         chosen = settings.cpu_options(
@@ -169,14 +164,7 @@ def build(
             numa_nodes=len(zones),
             alpha=gates.get(ALPHA_OPTIONS, True),
         )
-    static_memory = kubelet.memory_policy == "Static"
-    if static_memory and not memory:
-        unjudged.append(MEMORY)
-    table: dict[int, dict[str, int]] = {}
-    for block in kubelet.reserved_memory if static_memory and memory else ():
-        for node in block.numa[:1]:
-            own = table.setdefault(node, {})
-            own[block.type] = own.get(block.type, 0) + block.bytes
+    static_memory = kubelet.memory_policy == "Static" and memory
     named = parsed(kubelet.reserved_cpus) if kubelet.reserved_cpus else reserved or None
     guessed = bool(chosen & _CORES_MATTER) or (static and named is None)
     distances = all(zone.distances for zone in zones)
@@ -189,17 +177,35 @@ def build(
         cpu_options=chosen - _CORES_MATTER,
         reserved_cpus=named,
         reserved_count=0 if named else _reserved_count(info, told),
-        static_memory=static_memory and memory,
-        reserved_memory=table,
+        static_memory=static_memory,
+        reserved_memory=_reserved_memory(kubelet) if static_memory else {},
         pod_level=gates.get(POD_LEVEL, False),
     )
     return Build(
         machine=machine,
         settings=made,
         key=repr((machine, made)),
-        unjudged=tuple(unjudged),
+        unjudged=tuple(_unjudged(kubelet, cpus=cpus, memory=memory)),
         guessed=guessed or (closest and not distances),
     )
+
+
+def _unjudged(kubelet: Kubelet, *, cpus: bool, memory: bool) -> Iterator[str]:
+    """What takes part in alignment and is not known of this node."""
+    if kubelet.cpu_policy is None or (kubelet.cpu_policy == "static" and not cpus):
+        yield CPUS
+    if kubelet.memory_policy == "Static" and not memory:
+        yield MEMORY
+
+
+def _reserved_memory(kubelet: Kubelet) -> dict[int, dict[str, int]]:
+    """NUMA node -> kind of memory -> bytes kept for the system."""
+    table: dict[int, dict[str, int]] = {}
+    for block in kubelet.reserved_memory:
+        for node in block.numa[:1]:
+            own = table.setdefault(node, {})
+            own[block.type] = own.get(block.type, 0) + block.bytes
+    return table
 
 
 def _reserved_count(info: NodeInfo, told: Told) -> int:

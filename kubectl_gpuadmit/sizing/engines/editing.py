@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from kubectl_gpuadmit.kube.pointers import resolve
 from kubectl_gpuadmit.sizing.engines.arguments import Given
 from kubectl_gpuadmit.sizing.recognition import Recognised
 
@@ -76,7 +77,7 @@ def changed(
 
 
 def _replaced(template: Mapping[str, Any], given: Given, text: str) -> tuple[dict[str, Any], ...]:
-    place = _at(template, given.pointer)
+    place = resolve(template, given.pointer)
     if isinstance(place, dict):  # a variable
         if not isinstance(place.get("value"), str):
             return ()
@@ -91,7 +92,7 @@ def _replaced(template: Mapping[str, Any], given: Given, text: str) -> tuple[dic
     if place == flag:  # the value is the next word
         head, _, number = given.pointer.rpartition("/")
         following = f"{head}/{int(number) + 1}"
-        if not isinstance(_at(template, following), str):
+        if not isinstance(resolve(template, following), str):
             return ()
         return ({"op": "replace", "path": following, "value": text},)
     if place.startswith(f"{flag}=") and " " not in place:
@@ -116,7 +117,7 @@ def _added(
 ) -> tuple[dict[str, Any], ...]:
     """Behind the last argument, or in a script behind the model's name."""
     model = next((g for g in reversed(one.given) if g.field == "model" and g.pointer), None)
-    container = _at(template, one.pointer)
+    container = resolve(template, one.pointer)
     if not isinstance(container, dict):
         return ()
     if model is None or not re.search(r"/(?:args|command)/\d+$", model.pointer):
@@ -128,7 +129,7 @@ def _added(
             variable = {"name": name, "value": text}
             return ({"op": "add", "path": f"{one.pointer}/env/-", "value": variable},)
         return ()
-    place = _at(template, model.pointer)
+    place = resolve(template, model.pointer)
     if not isinstance(place, str):
         return ()
     if " " not in place.strip() and "\n" not in place:
@@ -170,15 +171,3 @@ def both(
         taken.add(path)
         moved.append({**op, "path": path})
     return (*first, *moved)
-
-
-def _at(template: Mapping[str, Any], pointer: str) -> Any:
-    found: Any = template
-    for step in pointer.split("/")[1:]:
-        if isinstance(found, dict):
-            found = found.get(step)
-        elif isinstance(found, list) and step.isdecimal() and int(step) < len(found):
-            found = found[int(step)]
-        else:
-            return None
-    return found

@@ -13,6 +13,7 @@ import yaml
 from kubectl_gpuadmit.sizing.engines import (
     kserve,
     llama_cpp,
+    lmdeploy,
     nim,
     sglang,
     tei,
@@ -44,6 +45,7 @@ TABLES: dict[str, tuple[tuple[Flag, ...], Iterable[str], Style | None]] = {
     "llama.cpp": (llama_cpp.FLAGS, ("-fit", "--jinja", "--no-webui", "--mlock"), llama_cpp.STYLE),
     "kserve-huggingface": (kserve.FLAGS, kserve.BARE, None),
     "tei": (tei.FLAGS, (), Style(underscores=False, abbreviations=False, negations=False)),
+    "lmdeploy": (lmdeploy.FLAGS, lmdeploy.BARE, Style(negations=False)),
     "nim": ((), (), None),
 }
 
@@ -128,7 +130,7 @@ def _yaml(text: str) -> Mapping[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
-_TAKES_POSITIONAL = frozenset({"vllm", "tensorrt-llm", "tgi", "dynamo-trtllm"})
+_TAKES_POSITIONAL = frozenset({"lmdeploy", "vllm", "tensorrt-llm", "tgi", "dynamo-trtllm"})
 
 
 def _positional_model(found: Parsed, line: Parsed, start: Start, started: Started) -> None:

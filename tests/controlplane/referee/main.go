@@ -66,6 +66,7 @@ var questions = map[string]answerer{
 	"admission":  askAdmission,
 	"quota":      askQuota,
 	"object":     askObject,
+	"decode":     askDecode,
 	"version":    func(*casus) (any, error) { return version(), nil },
 	"goroutines": func(*casus) (any, error) { return runtime.NumGoroutine(), nil },
 }

@@ -1,4 +1,4 @@
-"""RFC 6901 pointers and the paths by which people declare where a template lies."""
+"""Paths by which people declare where a pod template lies; they stand for RFC 6901 pointers."""
 
 from __future__ import annotations
 
@@ -6,44 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-Step = str | int
-
-
-def token(key: str) -> str:
-    """One key, escaped for use in a pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
-
-
-def steps(pointer: str) -> list[str]:
-    """``/spec/a~1b`` -> ``['spec', 'a/b']``."""
-    if not pointer:
-        return []
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
-
-
-def resolve(data: Any, pointer: str) -> Any:
-    """The value at ``pointer``; None where there is none (a null reads as absent, as in the
-    API)."""
-    for step in steps(pointer):
-        if isinstance(data, dict):
-            data = data.get(step)
-        elif isinstance(data, list) and step.isdecimal() and int(step) < len(data):
-            data = data[int(step)]
-        else:
-            return None
-    return data
-
-
-def dotted(pointer: str) -> str:
-    """``/spec/containers/0`` -> ``spec.containers[0]``, as Kubernetes writes a field."""
-    text = ""
-    for step in steps(pointer):
-        if step.isdecimal() or not step.replace("_", "").isalnum():
-            text += f"[{step}]"
-        else:
-            text += f".{step}" if text else step
-    return text
-
+from kubectl_gpuadmit.kube.pointers import resolve, steps, token
 
 _PART = re.compile(
     r"\.?(?P<key>[A-Za-z_][A-Za-z0-9_-]*)|\[(?P<quote>['\"])(?P<quoted>.+?)(?P=quote)\]"
