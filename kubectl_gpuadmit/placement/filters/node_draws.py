@@ -1,7 +1,7 @@
 """Devices that stand for resources of their node: what a pod's claims draw of its cpu and the like.
 
-Source: pkg/scheduler/framework/plugins/dynamicresources (nodeallocatabledraexample: the checks of
-DRANodeAllocatableResources), v1.37.2; what a device draws is ``devices.node_allocatable``.
+Source: pkg/scheduler/framework/plugins/dynamicresources (nodeallocatabledynamicresources.go;
+gate DRANodeAllocatableResources), v1.37.2; what a device draws is ``devices.node_allocatable``.
 """
 
 from __future__ import annotations
