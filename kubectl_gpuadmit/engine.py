@@ -12,18 +12,16 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
-from kubectl_gpuadmit import claim_alone, remedies, rules, templates
-from kubectl_gpuadmit.admission import decoding, limit_range, native
+from kubectl_gpuadmit import brought_along, claim_alone, remedies, rules
 from kubectl_gpuadmit.admission.quota import Ledger
+from kubectl_gpuadmit.brought_along import Applied, Said
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.judge import State, Terms, judge
-from kubectl_gpuadmit.kube.decode import decode_object
-from kubectl_gpuadmit.kube.dra import DRA_GROUP
 from kubectl_gpuadmit.kube.manifests import Document
-from kubectl_gpuadmit.kube.objects import KubeObject, PersistentVolumeClaim, Pod
+from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.requester import Requester
 from kubectl_gpuadmit.kube.workloads import Workload, expand
 from kubectl_gpuadmit.policy import Policy
@@ -31,64 +29,13 @@ from kubectl_gpuadmit.proposals import Case
 from kubectl_gpuadmit.rule import REGISTRY
 from kubectl_gpuadmit.verdict import (
     Finding,
-    Outcome,
     Ref,
-    Remedy,
     Report,
     Skipped,
     Source,
-    Unknown,
     Verdict,
     unreadable,
 )
-
-CLUSTER_SCOPED = frozenset(
-    {
-        "ClusterTrainingRuntime",
-        "DeviceClass",
-        "DeviceTaintRule",
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
-        "MutatingWebhookConfiguration",
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "PriorityClass",
-        "ResourcePoolStatusRequest",
-        "ResourceSlice",
-        "RuntimeClass",
-        "StorageClass",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "ValidatingWebhookConfiguration",
-    }
-)
-"""Applied kinds that live in no namespace."""
-
-APPLIED = CLUSTER_SCOPED | {
-    "ConfigMap",
-    "LimitRange",
-    "PersistentVolumeClaim",
-    "PodDisruptionBudget",
-    "ResourceClaim",
-    "ResourceClaimTemplate",
-    "ResourceQuota",
-    "Secret",
-    "Service",
-    "ServiceAccount",
-    "TrainingRuntime",
-}
-"""Kinds that a run may bring along and that then count as part of the cluster."""
-
-CORE = frozenset({"ConfigMap", "LimitRange", "Namespace", "Node", "PersistentVolume"}) | {
-    "PersistentVolumeClaim",
-    "ResourceQuota",
-    "Secret",
-    "Service",
-    "ServiceAccount",
-}
-"""Of these the ones of group ''; others use the same kinds for other things (Knative's Service)."""
-
 
 NODE_ALLOCATABLE = "DRANodeAllocatableResources"
 
@@ -98,6 +45,16 @@ class _Item(Struct):
 
     document: Document
     workload: Workload
+
+
+class _Sorted(Struct):
+    """What the documents of a run turned out to be."""
+
+    items: list[_Item] = field(default_factory=list)
+    brought: list[Applied] = field(default_factory=list)
+    refused: list[Verdict] = field(default_factory=list)
+    """Verdicts on what the run would have brought along."""
+    skipped: list[Skipped] = field(default_factory=list)
 
 
 def evaluate(
@@ -121,14 +78,18 @@ def evaluate(
     """
     state = _begun(cluster, policy, kubernetes)
     terms = _terms(policy, now, kubernetes, requester)
-    brought: list[tuple[Document, KubeObject]] = []
-    told: dict[Ref, _Said] = {}
-    items, verdicts, skipped = _sort_out(documents, state, terms, namespace, brought, told)
+    given = _sort_out(documents, state, terms, namespace)
+    verdicts = list(given.refused)
     refused = {(v.ref.kind, v.ref.namespace, v.ref.name): v.location for v in verdicts}
-    lone = claim_alone.of_run(brought, (item.workload for item in items), state)
+    told = {b.ref: b.said for b in given.brought if b.said.findings or b.said.unknowns}
+    lone = claim_alone.of_run(
+        ((one.document, one.obj) for one in given.brought),
+        (item.workload for item in given.items),
+        state,
+    )
     budget = remedies.Budget.for_cluster(cluster)
     unsearched = 0
-    for item in items:
+    for item in given.items:
         verdict, after = judge(item.workload, state, terms)
         if with_remedies and remedies.wanted(verdict):
             unsearched += budget.left <= 0
@@ -145,12 +106,12 @@ def evaluate(
             case = Case(one.document, one.workload, verdict, state, terms)
             verdict = structs.replace(verdict, remedies=remedies.search(case, namespace, budget))
         verdicts.append(_with_what_was_said(claim_alone.about(one, verdict), told, one.ref))
-    asked = _asked(items, policy)
+    asked = _asked(given.items, policy)
     return Report(
         as_of=now.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         source=source,
         workloads=tuple(verdicts),
-        skipped=tuple(skipped),
+        skipped=tuple(given.skipped),
         policy=policy.name,
         unsearched=unsearched,
         topology=_topology(asked, state.cluster, now),
@@ -223,119 +184,49 @@ def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
 
 
 def _sort_out(
-    documents: Iterable[Document | BadManifest],
-    state: State,
-    terms: Terms,
-    namespace: str,
-    brought: list[tuple[Document, KubeObject]],
-    told: dict[Ref, _Said],
-) -> tuple[list[_Item], list[Verdict], list[Skipped]]:
-    """Workloads in order, refusals of what the run brings along, and what became of all else.
-
-    What is applied, is applied to ``state`` and added to ``brought``, and what policies said of it
-    to ``told``.
-    """
-    items: list[_Item] = []
-    refused: list[Verdict] = []
-    skipped: list[Skipped] = []
+    documents: Iterable[Document | BadManifest], state: State, terms: Terms, namespace: str
+) -> _Sorted:
+    """Applies to ``state`` what the run brings along, whatever its place; the rest in order."""
+    found = _Sorted()
     pending: list[Document] = []
     for document in documents:
         if isinstance(document, BadManifest):
-            skipped.append(unreadable(document))
-        elif is_brought_along(document):
+            found.skipped.append(unreadable(document))
+        elif brought_along.is_one(document):
             try:
-                obj = _at_home(decode_object(document), namespace)
+                made = brought_along.bring(document, state, terms, namespace)
             except BadManifest as problem:
-                skipped.append(unreadable(problem))
+                found.skipped.append(unreadable(problem))
                 continue
-            ref = Ref(obj.apiVersion, obj.kind, obj.namespace, obj.name)
-            misread, said = _misread(document, obj.namespace, terms), _Said()
-            if not misread:
-                obj, said = _by_policies(document, obj, ref, namespace, state, terms)
-            denied = tuple(one for one in said.findings if one.level == "deny")
-            findings, unknowns = (*misread, *denied), said.unknowns
-            if not findings:
-                findings, unknowns = apply(obj, state, kubernetes=terms.kubernetes)
-            if findings:
-                refusal = _refusal(ref, document.location, findings, unknowns)
-                if misread:
-                    found = _corrected(document, state, terms, namespace)
-                    refusal = structs.replace(refusal, remedies=found)
-                refused.append(refusal)
-            else:
-                skipped.append(
-                    Skipped(
-                        ref=ref,
-                        location=document.location,
-                        treated="applied",
-                        detail=said.changed,
-                    )
-                )
-                brought.append((document, obj))
-                if said.findings or said.unknowns:
-                    told[ref] = said
+            if isinstance(made, Verdict):
+                found.refused.append(made)
+                continue
+            found.brought.append(made)
+            detail = made.said.changed
+            found.skipped.append(Skipped(made.ref, document.location, "applied", detail))
         else:
             pending.append(document)
     for document in pending:
         try:
-            made = expand(
+            expanded = expand(
                 document,
                 declared=terms.policy.declared_kinds,
                 namespace=namespace,
                 cluster=state.cluster,
             )
         except BadManifest as problem:
-            skipped.append(unreadable(problem))
+            found.skipped.append(unreadable(problem))
             continue
-        if isinstance(made, Skipped):
-            misread = _misread(document, namespace, terms)
-            if misread:
-                refused.append(_refusal(made.ref, document.location, misread, ()))
-            else:
-                skipped.append(made)
+        if not isinstance(expanded, Skipped):
+            found.items.append(_Item(document, expanded))
+        elif misread := brought_along.misread_of(document, namespace, terms):
+            found.refused.append(brought_along.refusal(expanded.ref, document.location, misread))
         else:
-            items.append(_Item(document, made))
-    return items, refused, skipped
+            found.skipped.append(expanded)
+    return found
 
 
-class _Said(Struct, frozen=True):
-    """What policies of the cluster said of an object that the run brings along."""
-
-    findings: tuple[Finding, ...] = ()
-    unknowns: tuple[Unknown, ...] = ()
-    changed: str = ""
-    """Which policies changed it."""
-
-
-def _by_policies(
-    document: Document, obj: KubeObject, ref: Ref, namespace: str, state: State, terms: Terms
-) -> tuple[KubeObject, _Said]:
-    """The object as MutatingAdmissionPolicies leave it, and what policies say of it."""
-    if not native.present(state.cluster):
-        return obj, _Said()
-    from kubectl_gpuadmit.admission.native import told
-    from kubectl_gpuadmit.admission.native.who import Makers
-
-    makers = Makers.of_object(terms.requester)
-    said = told.brought_policies(
-        document.data, ref, makers, state.cluster, kubernetes=terms.kubernetes
-    )
-    if not said.mutations:
-        return obj, _Said(tuple(said.findings), tuple(said.unknowns))
-    by = " and ".join(dict.fromkeys(one.summary for one in said.mutations))
-    data = document.data
-    for mutation in said.mutations:
-        data = templates.changed(data, mutation.ops)
-    try:
-        after = _at_home(decode_object(structs.replace(document, data=data)), namespace)
-    except BadManifest as problem:
-        missing = f"what becomes of the {ref.kind} that {by} make: {problem.message}"
-        unsure = Unknown("admission/policy", missing, "deny")
-        return obj, _Said(tuple(said.findings), (*said.unknowns, unsure))
-    return after, _Said(tuple(said.findings), tuple(said.unknowns), f"changed by {by}")
-
-
-def _with_what_was_said(verdict: Verdict, told: dict[Ref, _Said], ref: Ref) -> Verdict:
+def _with_what_was_said(verdict: Verdict, told: Mapping[Ref, Said], ref: Ref) -> Verdict:
     """A verdict with what policies warn or cannot be known to say of objects that the run brought
     along: of the object itself, of a workload those of its namespace."""
     mine = [told[ref]] if ref in told else []
@@ -349,104 +240,6 @@ def _with_what_was_said(verdict: Verdict, told: dict[Ref, _Said], ref: Ref) -> V
         verdict,
         findings=(*verdict.findings, *findings),
         unknowns=(*verdict.unknowns, *(one for one in unknowns if one not in verdict.unknowns)),
-    )
-
-
-def _at_home(obj: KubeObject, namespace: str) -> KubeObject:
-    """The object in ``namespace`` if it needs one and names none, in none if it has no need.
-
-    As the API server does (EnsureObjectNamespaceMatchesRequestNamespace).
-    """
-    if obj.kind in CLUSTER_SCOPED:
-        namespace = ""
-    elif obj.namespace:
-        return obj
-    return structs.replace(obj, metadata=structs.replace(obj.metadata, namespace=namespace))
-
-
-def apply(
-    obj: KubeObject, state: State, *, kubernetes: str = "1.37"
-) -> tuple[tuple[Finding, ...], tuple[Unknown, ...]]:
-    """Adds an object that the run brings along, unless the API server refuses it.
-
-    By its own validation (claims, templates and device classes), a LimitRange or a quota.
-    """
-    findings = _invalid(obj, state.cluster, kubernetes)
-    if isinstance(obj, PersistentVolumeClaim):
-        findings = limit_range.findings(obj, state.cluster.limit_ranges(obj.namespace))
-    charged, unknowns = ((), ()) if findings else state.ledger.apply(obj)
-    if not findings and not charged:
-        # who else holds devices is not known from the claims that the run brings along
-        state.cluster.apply(obj, makes_known=obj.kind != "ResourceClaim")
-    return (*findings, *charged), unknowns
-
-
-def _misread(document: Document, namespace: str, terms: Terms) -> tuple[Finding, ...]:
-    """Why the API server does not even read an object: fields that it does not know, wrong types.
-
-    Of a lower level than ``deny`` nothing is told: the object then counts as it is read.
-    """
-    if not document.line:
-        return ()
-    found = decoding.of_object(document.data, kubernetes=terms.kubernetes)
-    return tuple(
-        one
-        for one in found
-        if terms.policy.level(one.rule, namespace=namespace, default=one.level) == "deny"
-    )
-
-
-def _corrected(
-    document: Document, state: State, terms: Terms, namespace: str
-) -> tuple[Remedy, ...]:
-    """Changes after which the object is read and let in."""
-    import jsonpatch
-
-    made = decoding.corrected(document.data, kubernetes=terms.kubernetes)
-    if made is None:
-        return ()
-    summary, cost, patch = made
-    data = jsonpatch.apply_patch(document.data, patch)
-    changed = structs.replace(document, data=data)
-    try:
-        obj = _at_home(decode_object(changed), namespace)
-    except BadManifest:
-        return ()
-    if _misread(changed, obj.namespace, terms):
-        return ()
-    if apply(obj, state.fork(), kubernetes=terms.kubernetes)[0]:
-        return ()
-    outcome = Outcome("admitted", "unknown")
-    return (Remedy(summary, tuple(patch), "", cost, verified=True, result=outcome),)
-
-
-def _invalid(obj: KubeObject, cluster: Cluster, kubernetes: str) -> tuple[Finding, ...]:
-    if not obj.apiVersion.startswith(f"{DRA_GROUP}/"):
-        return ()
-    # CEL is not imported by runs that have no claims
-    from kubectl_gpuadmit.admission import device_claims
-    from kubectl_gpuadmit.devices import allocator, dropped
-
-    before = cluster.get(obj.kind, obj.namespace, obj.name)
-    kept, _ = dropped.created(obj, allocator.of(kubernetes, cluster.gates))
-    return device_claims.findings(kept, stored=before, kubernetes=kubernetes, gates=cluster.gates)
-
-
-def _refusal(
-    ref: Ref, location: str, findings: tuple[Finding, ...], unknowns: tuple[Unknown, ...]
-) -> Verdict:
-    """The verdict on an object that makes no pods and is refused all the same."""
-    return Verdict(
-        ref=ref,
-        location=location,
-        pods=0,
-        gpus={},
-        admission="denied",
-        placement="unknown",
-        running="not-a-model",
-        blockers=tuple(dict.fromkeys(f.reason for f in findings)),
-        findings=findings,
-        unknowns=unknowns,
     )
 
 
@@ -470,9 +263,3 @@ def _naming_refused(verdict: Verdict, refused: Mapping[tuple[str, str, str], str
     if not refused or not any(f.reason in _MISSING for f in verdict.findings):
         return verdict
     return structs.replace(verdict, findings=tuple(map(told, verdict.findings)))
-
-
-def is_brought_along(document: Document) -> bool:
-    """Whether it counts as part of the cluster instead of being judged as a workload."""
-    kind = str(document.data.get("kind", ""))
-    return kind in APPLIED and (kind not in CORE or document.data.get("apiVersion") == "v1")

@@ -14,8 +14,9 @@ from typing import Literal, Protocol
 
 from msgspec import Struct, structs
 
+from kubectl_gpuadmit import brought_along
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.engine import evaluate, is_brought_along, judged_alone
+from kubectl_gpuadmit.engine import evaluate, judged_alone
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import KubeObject, Pod
@@ -95,7 +96,7 @@ def of_manifests(
 ) -> Difference:
     """The workloads of some manifests, each as if it alone were applied to either cluster, together
     with what the manifests bring along (quotas, namespaces …)."""
-    brought = [d for d in documents if isinstance(d, Document) and is_brought_along(d)]
+    brought = [d for d in documents if isinstance(d, Document) and brought_along.is_one(d)]
 
     def judge_with(more: Documents, side: Side) -> Report:
         return evaluate(
@@ -114,7 +115,7 @@ def of_manifests(
 
     pairs: dict[Ref, _Pair] = {}
     skipped: dict[tuple[Ref, str], Skipped] = {}
-    alone = [d for d in documents if isinstance(d, BadManifest) or not is_brought_along(d)]
+    alone = [d for d in documents if isinstance(d, BadManifest) or not brought_along.is_one(d)]
     for more in [[d] for d in alone] or [[]]:
         first, second = judge_with(more, before), judge_with(more, after)
         skipped |= {(one.ref, one.location): one for one in second.skipped}

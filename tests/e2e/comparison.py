@@ -17,8 +17,9 @@ from typing import Any
 from msgspec import Struct
 
 from kubectl_gpuadmit.admission import chain
+from kubectl_gpuadmit.brought_along import APPLIED
 from kubectl_gpuadmit.cluster import Cluster, Key
-from kubectl_gpuadmit.engine import APPLIED, evaluate
+from kubectl_gpuadmit.engine import evaluate
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.decode import convert, decode_bulk
 from kubectl_gpuadmit.kube.manifests import Document, read_documents
