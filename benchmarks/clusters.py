@@ -157,6 +157,61 @@ def pod(index: int, nodes: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def map_of(index: int, nodes: int) -> dict[str, Any]:
+    """What the agent on a node of ``node`` writes while it runs the pods of ``pod``."""
+    partition, product, memory, gpus, cpus, _ = POOLS[index % len(POOLS)]
+    name = f"{partition}-{index:05d}"
+    held = [index + turn * nodes for turn in range(gpus - 4)]
+    lanes = 0 if partition == "pcie" else 18 if partition == "inf" else 12
+    wire = f"NV{lanes}" if lanes else "PIX"
+    return {
+        "apiVersion": "gpu-admit.io/v1alpha1",
+        "kind": "GpuTopology",
+        "metadata": {
+            "name": name,
+            "ownerReferences": [
+                {
+                    "apiVersion": "v1", "kind": "Node", "name": name,
+                    "uid": f"00000000-0000-4000-8000-{index:012d}",
+                }
+            ],
+        },
+        "spec": {
+            "schema": 2,
+            "asOf": STAMP,
+            "heartbeatSeconds": 60,
+            "source": "nvml",
+            "gpus": [
+                {
+                    "index": i,
+                    "uuid": f"GPU-{name}-{i}",
+                    "pciBusID": f"0000:{16 * (i + 1):02x}:00.0",
+                    "product": product,
+                    "memoryMiB": int(memory),
+                    "usedMiB": 70_000 if i < len(held) else 4,
+                    "residueMiB": 0,
+                    "numaNode": i * 2 // gpus,
+                    "lost": False,
+                    **({"nvlinks": {"active": lanes, "total": lanes, "down": []}} if lanes else {}),
+                }
+                for i in range(gpus)
+            ],
+            "links": [" ".join("X" if a == b else wire for b in range(gpus)) for a in range(gpus)],
+            "numa": [
+                {"id": n, "cpus": f"{n * cpus // 2}-{(n + 1) * cpus // 2 - 1}"} for n in range(2)
+            ],
+            "holders": [
+                {
+                    "device": f"GPU-{name}-{i}", "namespace": f"team-{at % 40:02d}",
+                    "pod": f"serve-{at:06d}", "podUID": f"00000000-0000-4000-9000-{at:012d}",
+                    "container": "engine", "via": "device-plugin", "resource": "nvidia.com/gpu",
+                }
+                for i, at in enumerate(held)
+            ],
+        },
+    }  # fmt: skip
+
+
 def small_objects() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """File stem and items of what is not nodes or pods."""
     spaces = [f"team-{n:02d}" for n in range(41)]  # the last one has no pods
@@ -186,10 +241,19 @@ def small_objects() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 def write_cluster(directory: Path, nodes: int, pods: int) -> None:
     """Writes one JSON List a kind, as ``kubectl get --raw`` returns it."""
-    directory.mkdir(parents=True, exist_ok=True)
     lists: dict[str, list[dict[str, Any]]] = dict(small_objects())
     lists["nodes"] = [node(i) for i in range(nodes)]
     lists["pods"] = [pod(i, nodes) for i in range(pods)]
+    _write_lists(directory, lists)
+
+
+def write_maps(directory: Path, nodes: int) -> None:
+    """Writes the agents' maps of all nodes as one more List."""
+    _write_lists(directory, {"gputopologies": [map_of(i, nodes) for i in range(nodes)]})
+
+
+def _write_lists(directory: Path, lists: dict[str, list[dict[str, Any]]]) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
     for stem, items in lists.items():
         listed = {
             "apiVersion": "v1",

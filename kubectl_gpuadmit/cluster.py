@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from kubectl_gpuadmit.kube import gates
 from kubectl_gpuadmit.kube import pods as podlib
+from kubectl_gpuadmit.kube.node_info import NodeInfo, OnNode
 from kubectl_gpuadmit.kube.objects import (
     Generic,
     KubeObject,
@@ -25,9 +26,10 @@ from kubectl_gpuadmit.kube.objects import (
     PodDisruptionBudget,
     PriorityClass,
     ResourceQuota,
-    Taint,
 )
-from kubectl_gpuadmit.kube.quantity import QuantityError
+from kubectl_gpuadmit.kube.table import Table
+
+__all__ = ["Cluster", "Key", "NodeInfo"]
 
 Key = tuple[str, str]
 """(namespace, name); namespace is '' for cluster-scoped kinds."""
@@ -37,129 +39,6 @@ _VERSIONS = 8
 """So many states of the same kinds are remembered: what-ifs come and go."""
 
 
-class NodeInfo:
-    """One node with the pods that count on it. Compare by identity; never change one."""
-
-    __slots__ = (
-        "_allocatable",
-        "_avoiding",
-        "_ports",
-        "_used",
-        "labels",
-        "memo",
-        "name",
-        "node",
-        "pods",
-        "taints",
-    )
-
-    def __init__(
-        self,
-        node: Node,
-        pods: tuple[Pod, ...] = (),
-        *,
-        used: dict[str, int] | None = None,
-        avoiding: tuple[Pod, ...] | None = None,
-    ) -> None:
-        """``used`` and ``avoiding`` may be given by who has gone through the pods anyway."""
-        self.node = node
-        self.name = node.name
-        self.labels = node.labels
-        self.taints: tuple[Taint, ...] = node.spec.taints or ()
-        self.pods = pods
-        self._allocatable: dict[str, int] | None = None
-        self._used = used
-        self._ports: frozenset[tuple[str, str, int]] | None = None
-        self._avoiding = avoiding
-        self.memo: dict[Any, Any] = {}
-        """For other layers: what they have worked out from this node and its pods."""
-
-    @property
-    def unschedulable(self) -> bool:
-        return bool(self.node.spec.unschedulable)
-
-    @property
-    def allocatable(self) -> dict[str, int]:
-        """Resource -> amount in the scheduler's unit; status.capacity if allocatable is absent."""
-        if self._allocatable is None:
-            status = self.node.status
-            listed = status.allocatable if status.allocatable is not None else status.capacity
-            self._allocatable = podlib.amounts(listed)
-        return self._allocatable
-
-    @property
-    def used(self) -> dict[str, int]:
-        """Resource -> what the pods on it request, same unit."""
-        if self._used is None:
-            total: dict[str, int] = {}
-            for pod in self.pods:
-                podlib.add(total, podlib.requests(pod))
-            self._used = total
-        return self._used
-
-    @property
-    def ports(self) -> frozenset[tuple[str, str, int]]:
-        """Host ports (IP, protocol, port) that its pods hold."""
-        if self._ports is None:
-            self._ports = frozenset(port for pod in self.pods for port in podlib.host_ports(pod))
-        return self._ports
-
-    @property
-    def avoiding(self) -> tuple[Pod, ...]:
-        """Its pods with required anti-affinity: they may keep newcomers away."""
-        if self._avoiding is None:
-            self._avoiding = tuple(pod for pod in self.pods if _avoids(pod))
-        return self._avoiding
-
-    def free(self, resource: str) -> int:
-        return self.allocatable.get(resource, 0) - self.used.get(resource, 0)
-
-    def with_pod(self, pod: Pod) -> NodeInfo:
-        after = NodeInfo(self.node, (*self.pods, pod))
-        after._allocatable = self._allocatable
-        if self._used is not None:
-            after._used = dict(self._used)
-            podlib.add(after._used, podlib.requests(pod))
-        return after
-
-    def without(self, gone: Iterable[Pod]) -> NodeInfo:
-        """The node as it would be after these pods (by identity) have left."""
-        ids = {id(pod) for pod in gone}
-        after = NodeInfo(self.node, tuple(pod for pod in self.pods if id(pod) not in ids))
-        after._allocatable = self._allocatable
-        return after
-
-
-class _OnNode:
-    """What the pods of one node come to, pod by pod."""
-
-    __slots__ = ("avoiding", "pods", "used")
-
-    def __init__(self) -> None:
-        self.pods: list[Pod] = []
-        self.used: dict[str, int] | None = {}
-        """None where a quantity cannot be read: that is told to who asks for the node."""
-        self.avoiding: list[Pod] = []
-
-    def take(self, pod: Pod) -> None:
-        self.pods.append(pod)
-        if self.used is not None:
-            try:
-                podlib.add(self.used, podlib.requests(pod))
-            except QuantityError:
-                self.used = None
-        if pod.spec.affinity is not None and _avoids(pod):
-            self.avoiding.append(pod)
-
-    def info(self, node: Node) -> NodeInfo:
-        return NodeInfo(node, tuple(self.pods), used=self.used, avoiding=tuple(self.avoiding))
-
-
-def _avoids(pod: Pod) -> bool:
-    anti = pod.spec.affinity and pod.spec.affinity.podAntiAffinity
-    return bool(anti and anti.requiredDuringSchedulingIgnoredDuringExecution)
-
-
 def _by_namespace(pods: dict[Key, Pod]) -> dict[str, tuple[Pod, ...]]:
     found: dict[str, list[Pod]] = defaultdict(list)
     for (namespace, _), pod in pods.items():
@@ -167,12 +46,23 @@ def _by_namespace(pods: dict[Key, Pod]) -> dict[str, tuple[Pod, ...]]:
     return {namespace: tuple(members) for namespace, members in found.items()}
 
 
+Pods = dict[str, tuple[Pod, ...]]
+
+
+def _less(index: Pods, where: set[str], ids: set[int]) -> Pods:
+    """The index without these pods, which are in these of its entries."""
+    if not where:
+        return index
+    left = {key: tuple(p for p in index.get(key, ()) if id(p) not in ids) for key in where}
+    return {**index, **left}
+
+
 class Cluster:
     """Every object that was given, by kind; nodes with their pods; what is known, what is not."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
-        self._objects: dict[str, dict[Key, KubeObject]] = {}
+        self._objects: dict[str, Table[Key, KubeObject]] = {}
         self._owned: set[str] = set()
         self._known: set[str] = set()
         self._partial: frozenset[str] = frozenset()
@@ -204,7 +94,7 @@ class Cluster:
         ``partial`` those of which only some objects could be read: they count as not known."""
         cluster = cls()
         cluster._known.update(known)
-        by_kind = cluster._objects
+        by_kind: dict[str, dict[Key, KubeObject]] = {}
         table: dict[Key, KubeObject] = {}
         before: object = None  # the class of the object before: most lists are of one kind
         for obj in objects:
@@ -213,6 +103,7 @@ class Cluster:
                 before = obj.__class__
             metadata = obj.metadata
             table[(metadata.namespace or "", metadata.name or "")] = obj
+        cluster._objects = {kind: Table(held) for kind, held in by_kind.items()}
         cluster._owned.update(by_kind)
         cluster._known.update(by_kind)
         cluster._partial = frozenset(partial)
@@ -226,13 +117,13 @@ class Cluster:
             cluster.nodes[node.name] = NodeInfo(node) if held is None else held.info(node)
         return cluster
 
-    def _spread(self, pods: Iterable[Pod]) -> dict[str, _OnNode]:
+    def _spread(self, pods: Iterable[Pod]) -> dict[str, OnNode]:
         """Node name -> what its pods come to; notes failed and nominated pods on the way.
 
         One pass in the order in which the pods were read and so lie in memory: half the time of
         going through them node by node.
         """
-        on_node: dict[str, _OnNode] = defaultdict(_OnNode)
+        on_node: dict[str, OnNode] = defaultdict(OnNode)
         failed: list[Pod] = []
         for pod in pods:
             name = pod.spec.nodeName
@@ -286,14 +177,16 @@ class Cluster:
         return cls.of(listed, kinds, partial={obj.kind for obj in listed} - kinds)
 
     def get(self, kind: str, namespace: str, name: str) -> KubeObject | None:
-        return self._objects.get(kind, {}).get((namespace, name))
+        table = self._objects.get(kind)
+        return None if table is None else table.get((namespace, name))
 
     def every(self, kind: str, namespace: str | None = None) -> Iterator[KubeObject]:
         """All objects of a kind in insertion order, in one namespace if given."""
         if kind == "Pod" and namespace is not None:
             yield from self.pods_in(namespace)
             return
-        for (ns, _), obj in self._objects.get(kind, {}).items():
+        table = self._objects.get(kind)
+        for (ns, _), obj in table.items() if table is not None else ():
             if namespace is None or ns == namespace:
                 yield obj
 
@@ -366,11 +259,11 @@ class Cluster:
 
     # -- changes, each on this fork only -----------------------------------------------------------
 
-    def _table(self, kind: str) -> dict[Key, KubeObject]:
+    def _table(self, kind: str) -> Table[Key, KubeObject]:
         self._states[kind] = object()
-        table = self._objects.get(kind, {})
-        if kind not in self._owned:
-            table = dict(table)
+        table = self._objects.get(kind)
+        if table is None or kind not in self._owned:
+            table = Table() if table is None else table.copy()
             self._objects[kind] = table
             self._owned.add(kind)
         return table
@@ -382,7 +275,11 @@ class Cluster:
         """
         if isinstance(obj, Pod):
             self.remove("Pod", obj.namespace, obj.name)
-            self._replace_in_namespace(obj.namespace, added=obj)
+            index = self._pods_by_namespace
+            self._pods_by_namespace = {
+                **index,
+                obj.namespace: (*index.get(obj.namespace, ()), obj),
+            }
             if obj.status.phase == "Failed":
                 self._failed = (*self._failed, obj)
             name = obj.spec.nodeName
@@ -412,34 +309,41 @@ class Cluster:
     def remove(self, kind: str, namespace: str, name: str) -> None:
         """Takes an object out, as a delete event does; unknown ones are ignored."""
         gone = self.get(kind, namespace, name)
-        if gone is None:
-            return
-        del self._table(kind)[(namespace, name)]
         if isinstance(gone, Pod):
-            self._replace_in_namespace(namespace, removed=gone)
-            if gone.status.phase == "Failed":
-                self._failed = tuple(pod for pod in self._failed if pod is not gone)
-            at = gone.spec.nodeName
-            if at in self.nodes:
-                self.nodes[at] = self.nodes[at].without((gone,))
-            elif not at and gone.status.nominatedNodeName:
-                wanted = gone.status.nominatedNodeName
-                left = tuple(p for p in self.nominated.get(wanted, ()) if p is not gone)
-                self.nominated = {**self.nominated, wanted: left}
-        elif isinstance(gone, Node):
-            self.nodes.pop(gone.name, None)
-            self.static_memo = {}
+            self.remove_pods((gone,))
+        elif gone is not None:
+            del self._table(kind)[(namespace, name)]
+            if isinstance(gone, Node):
+                self.nodes.pop(name, None)
+                self.static_memo = {}
+
+    def remove_pods(self, pods: Iterable[Pod]) -> None:
+        """Takes the pods of these names out; unknown ones are ignored. Costs one walk over each
+        namespace and node that they are in, however many they are."""
+        keys = dict.fromkeys((pod.namespace, pod.name) for pod in pods)
+        gone = [pod for key in keys if isinstance(pod := self.get("Pod", *key), Pod)]
+        if not gone:
+            return
+        table = self._table("Pod")
+        ids = {id(pod) for pod in gone}
+        on_nodes: dict[str, list[Pod]] = {}
+        namespaces, promised = set(), set()
+        for pod in gone:
+            del table[(pod.namespace, pod.name)]
+            namespaces.add(pod.namespace)
+            name = pod.spec.nodeName
+            if name in self.nodes:
+                on_nodes.setdefault(name, []).append(pod)
+            elif not name and pod.status.nominatedNodeName:
+                promised.add(pod.status.nominatedNodeName)
+        for name, left in on_nodes.items():
+            self.nodes[name] = self.nodes[name].without(left)
+        self._pods_by_namespace = _less(self._pods_by_namespace, namespaces, ids)
+        self.nominated = _less(self.nominated, promised, ids)
+        if any(pod.status.phase == "Failed" for pod in gone):
+            self._failed = tuple(pod for pod in self._failed if id(pod) not in ids)
 
     def _nominate(self, pod: Pod) -> None:
         node = pod.status.nominatedNodeName or ""
         if not podlib.is_terminal(pod):
             self.nominated = {**self.nominated, node: (*self.nominated.get(node, ()), pod)}
-
-    def _replace_in_namespace(
-        self, namespace: str, *, added: Pod | None = None, removed: Pod | None = None
-    ) -> None:
-        index = self._pods_by_namespace
-        pods = index.get(namespace, ())
-        if removed is not None:
-            pods = tuple(pod for pod in pods if pod is not removed)
-        self._pods_by_namespace = {**index, namespace: (*pods, added) if added else pods}

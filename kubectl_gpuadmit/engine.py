@@ -178,8 +178,9 @@ def judged_alone(
 ) -> Verdict:
     """One workload that is already understood, on the cluster ``without`` some of its pods."""
     state = _begun(cluster, policy, kubernetes)
-    for pod in without:
-        state.cluster.remove("Pod", pod.namespace, pod.name)
+    away = tuple(without)
+    state.cluster.remove_pods(away)
+    for pod in away:
         state.ledger.release(pod)
     return judge(workload, state, _terms(policy, now, kubernetes))[0]
 

@@ -140,8 +140,8 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
     unknowns = list(workload.unknowns)
 
     running = occupants.replaced_by(workload, state.cluster)
+    state.cluster.remove_pods(running)
     for pod in running:
-        state.cluster.remove("Pod", pod.namespace, pod.name)
         state.ledger.release(pod)
 
     namespace = workload.ref.namespace

@@ -10,12 +10,16 @@ import msgspec
 import pytest
 
 from benchmarks.__main__ import Measured, Row, measure, prepare, python, rows
-from benchmarks.clusters import POOLS, deployments, node, pod, write_cluster
+from benchmarks.clusters import POOLS, STAMP, deployments, map_of, node, pod, write_cluster
 from kubectl_gpuadmit.adapters.snapshot import load_snapshot
+from kubectl_gpuadmit.cluster import Cluster
+from kubectl_gpuadmit.kube import pods
 from kubectl_gpuadmit.kube.decode import decode_bulk
 from kubectl_gpuadmit.kube.manifests import Document, read_documents
 from kubectl_gpuadmit.kube.objects import Node, Pod
+from kubectl_gpuadmit.kube.times import parse_instant
 from kubectl_gpuadmit.kube.workloads import Workload, expand
+from kubectl_gpuadmit.topology.maps import node_map
 from tests.placement.build import GPU
 
 
@@ -50,6 +54,18 @@ def test_no_node_holds_more_than_it_has_and_some_room_is_left(tmp_path: Path) ->
     infos = load_snapshot(str(tmp_path)).cluster.nodes.values()
     assert {info.name for info in infos for r in info.used if info.free(r) < 0} == set()
     assert all(info.free(GPU) >= 2 for info in infos)
+
+
+def test_an_agents_map_names_the_pods_that_hold_gpus_of_its_node() -> None:
+    objects = [node(1), map_of(1, 6), *(pod(1 + 6 * turn, 6) for turn in range(5))]
+    raw = msgspec.json.encode({"kind": "List", "apiVersion": "v1", "items": objects})
+    cluster = Cluster.of(*decode_bulk(raw, "bench.json"))
+    found = node_map(cluster, node(1)["metadata"]["name"], parse_instant(STAMP))
+    assert found is not None
+    assert (found.problems, found.stale, len(found.gpus)) == ((), False, 8)
+    asking = {pod.name for pod in cluster.pods() if pods.requests(pod).get(GPU)}
+    assert {holder.pod for holder in found.holders or ()} == asking
+    assert len(asking) == 4
 
 
 @pytest.mark.parametrize("index", range(len(POOLS) * 2))
@@ -99,7 +115,7 @@ def test_every_row_is_measured_on_clusters_of_any_size(
     sizes = {3: 9, 6: 20, 9: 40}
     prepare(tmp_path, sizes, 4, 2)
     assert [path.name for path in sorted(tmp_path.iterdir())] == [
-        "3", "6", "9", "claim-fits.json", "claim-never.json", "devices-2x56.json",
+        "3", "6", "9", "9-maps", "claim-fits.json", "claim-never.json", "devices-2x56.json",
         "devices-2x8.json", "many.yaml", "nothing.json", "one.yaml",
     ]  # fmt: skip
     assert capsys.readouterr().err.splitlines()[0] == "making a cluster of 3 nodes and 9 pods"
@@ -117,9 +133,14 @@ def test_every_row_is_measured_on_clusters_of_any_size(
         "explain 8 pods, 6 nodes, 20 pods",
         "json.load, 9 nodes, 40 pods, N MB",
         "explain 8 pods, 9 nodes, 40 pods",
+        "json.load, 9 nodes and their maps, N MB",
+        "topo, 9 nodes and their maps",
+        "snapshot -o, 9 nodes",
+        "diff of two with 6 nodes",
         "PyYAML C loader, 4 Deployments",
         "check 4 Deployments, 6 nodes",
         "check 4 Deployments, 6 nodes, with remedies",
+        "check 4 Deployments, 9 nodes",
         "json.load, 2 nodes x 8 whole GPUs, N MB",
         "explain a claim that fits, 2 nodes x 8",
         "explain a claim that never fits, 2 nodes x 8",

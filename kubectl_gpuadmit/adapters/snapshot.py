@@ -145,8 +145,14 @@ def encoded(items: Iterable[dict[str, Any]], *, as_of: dt.datetime, kinds: Itera
         "asOf": as_of.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "kinds": sorted(set(kinds)),
     }
-    lines = b",\n".join(msgspec.json.encode(item, order="sorted") for item in items)
-    return msgspec.json.encode(head)[:-1] + b',"items":[\n' + lines + b"\n]}\n"
+    made = bytearray(msgspec.json.encode(head)[:-1] + b',"items":[')
+    between = b"\n"
+    for item in items:  # one by one: they take ten times the room of their text
+        made += between
+        made += msgspec.json.encode(item, order="sorted")
+        between = b",\n"
+    made += b"\n]}\n" if between != b"\n" else b"\n\n]}\n"
+    return bytes(made)
 
 
 @contextlib.contextmanager

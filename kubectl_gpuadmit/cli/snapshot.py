@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,16 +88,25 @@ def snapshot(
         taken = cluster_of(source, now=now, context=context, kubeconfig=kubeconfig)
         data, annotations = _policy(policy)
         progress.step("trimming")
-        items = trim.items(
-            taken.cluster, namespace=namespace, annotations=annotations, parameters=not redact
-        )
         kinds = trim.known_kinds(taken.cluster)
+        count: Counter[str] = Counter()
+
+        def each() -> Iterator[dict[str, Any]]:
+            return trim.each(
+                taken.cluster, namespace=namespace, annotations=annotations, parameters=not redact
+            )
+
+        def counted(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+            for item in items:
+                count[item["kind"]] += 1
+                yield item
+
+        items: Iterable[dict[str, Any]] = each()
         if redact:
             from kubectl_gpuadmit.snapshots.redact import Keep, Redactor
 
-            redactor = Redactor.of(items, Keep.named_in(data))
-            items = [redactor.object(item) for item in items]
-        raw = encoded(items, as_of=taken.as_of, kinds=kinds)
+            items = map(Redactor.of(items, Keep.named_in(data)).object, each())
+        raw = encoded(counted(items), as_of=taken.as_of, kinds=kinds)
         progress.step(f"writing {file}")
         if file == "-":
             streams.write_data(raw.decode("utf-8"))
@@ -103,24 +114,24 @@ def snapshot(
         write_whole(path, raw, replace=force)
     if taken.assumed:
         say(f"warning: {taken.assumed}")
-    if redact and (policies := _policies(items)):
+    if redact and (policies := _policies(count)):
         say(
             f"note: --redact leaves expressions and parameters out: what"
             f" {plural(policies, 'admission policy', 'admission policies')} say"
             f"{'s' if policies == 1 else ''} is unknown in it"
         )
     objects, size = (
-        plural(len(items), "object"),
+        plural(count.total(), "object"),
         path.stat().st_size if path.is_file() else len(raw),
     )
     say(f"{file}: {objects} of {plural(len(kinds), 'kind')}, {size:,} bytes")
     return EXIT_CLEAR
 
 
-def _policies(items: list[dict[str, Any]]) -> int:
+def _policies(count: Counter[str]) -> int:
     from kubectl_gpuadmit.admission.native import KINDS
 
-    return sum(item["kind"] in KINDS for item in items)
+    return sum(count[kind] for kind in KINDS)
 
 
 def _policy(path: str) -> tuple[Any, tuple[str, ...]]:

@@ -7,6 +7,7 @@ neither knows is ``loose``: it has GPUs, and which ones nobody told.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -83,10 +84,9 @@ def holding(
 
 def _counted(pod: Pod, policy: Policy, told: int) -> Iterator[Held]:
     """What the pod has from the device plugin beyond the ``told`` devices that are named."""
-    for name, amount in requests(pod).items():
-        meaning = gpus.means(name)
-        if not gpus.is_gpu(name, policy.gpu_patterns) or not meaning or not meaning.counts_devices:
-            continue
+    asked = requests(pod)
+    for name, share in _devices_among(tuple(asked), policy.gpu_patterns):
+        amount = asked[name]
         rest = amount - told
         told = max(told - amount, 0)
         if rest > 0:
@@ -95,9 +95,23 @@ def _counted(pod: Pod, policy: Policy, told: int) -> Iterator[Held]:
                 pod.name,
                 class_of(pod, policy),
                 resource=name,
-                share=meaning.profile,
+                share=share,
                 count=rest,
             )
+
+
+@lru_cache(maxsize=1 << 10)
+def _devices_among(
+    names: tuple[str, ...], patterns: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """(resource, its MIG profile) of those that count devices: most pods ask for the same ones."""
+    return tuple(
+        (name, meaning.profile)
+        for name in names
+        if (meaning := gpus.means(name)) is not None
+        and meaning.counts_devices
+        and gpus.is_gpu(name, patterns)
+    )
 
 
 def claimed_on(cluster: Cluster, policy: Policy) -> Claimed:

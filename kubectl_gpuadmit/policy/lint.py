@@ -65,6 +65,7 @@ class _Doubts:
                     f"remove it, or let {exception.owner} renew it",
                 )
         self.ledger(now)
+        self.selectors()
         for pointer, entry in self.entries():
             if why := _contradiction(entry.match):
                 self.warn(f"{pointer}/match", "policy-never-matches", f"can never match: {why}")
@@ -98,6 +99,19 @@ class _Doubts:
                 )
             for conflict in row.conflicts:
                 self.warn(pointer, "policy-ledger-conflict", f"{name} {conflict}")
+
+    def selectors(self) -> None:
+        """What a tenant may write, and the API server would not take."""
+        for index, tenant in enumerate(self.policy.tenants):
+            for place, expression in enumerate(tenant.selectors or ()):
+                why = _refused(expression)
+                if why:
+                    self.warn(
+                        f"/tenants/{index}/selectors/{place}",
+                        "policy-selector-refused",
+                        f"the API server refuses a claim with this selector: {why}",
+                        "correct the expression: no claim can be stored with it",
+                    )
 
     def entries(self) -> list[tuple[str, StaticRule]]:
         key = self.reading.list_name
@@ -223,6 +237,17 @@ class _Doubts:
                     "policy-taint-absent",
                     f"no node carries the taint {taint}",
                 )
+
+
+def _refused(expression: str) -> str:
+    """Why no claim with the selector can be stored, in one line; '' where one can."""
+    from kubectl_gpuadmit.cel import dra
+
+    compiled = dra.compile(expression, new=True)
+    if isinstance(compiled, dra.Selector):
+        return compiled.too_complex
+    first = compiled.message.partition("\n")[0]
+    return first.removeprefix("compilation failed: ERROR: <input>:")
 
 
 def _narrower(one: Pool, other: Pool) -> Pool:

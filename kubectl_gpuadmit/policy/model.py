@@ -10,7 +10,7 @@ Rules of this module
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +21,7 @@ from kubectl_gpuadmit.kube import gates, gpus
 from kubectl_gpuadmit.kube.objects import Pod
 from kubectl_gpuadmit.kube.selectors import binds
 from kubectl_gpuadmit.policy.entries import (
+    ClassMatch,
     PolicyException,
     Pool,
     RuleConfig,
@@ -199,22 +200,37 @@ class Policy(Struct, frozen=True, kw_only=True):
     def signs(self, pod: Pod, owner_kind: str = "") -> tuple[Sign, ...]:
         """Everything that says which class the pod is of, strongest first: label, annotation,
         priority class, kind of the workload."""
-        found: list[tuple[int, Sign]] = []
-        for cls in self.classes:
-            match = cls.match
-            if match.labels and has_all(pod.labels, match.labels):
-                found.append((0, Sign(cls.name, "label " + pairs(match.labels, pod.labels))))
-            if match.annotations and has_all(pod.annotations, match.annotations):
-                text = pairs(match.annotations, pod.annotations)
-                found.append((1, Sign(cls.name, "annotation " + text)))
-            priority = pod.spec.priorityClassName or ""
-            if priority and any(matches(priority, p) for p in match.priorityClasses):
-                found.append((2, Sign(cls.name, f"priority class {priority}")))
-            if owner_kind and any(matches(owner_kind, p) for p in match.ownerKinds):
-                found.append((3, Sign(cls.name, f"kind {owner_kind}")))
-        return tuple(sign for _, sign in sorted(found, key=lambda pair: pair[0]))
+
+        def text(rank: int, match: ClassMatch) -> str:
+            match rank:
+                case 0:
+                    return "label " + pairs(match.labels, pod.labels)
+                case 1:
+                    return "annotation " + pairs(match.annotations, pod.annotations)
+                case 2:
+                    return f"priority class {pod.spec.priorityClassName}"
+                case _:
+                    return f"kind {owner_kind}"
+
+        found = sorted(self._matching(pod, owner_kind), key=lambda pair: pair[0])
+        return tuple(Sign(cls.name, text(rank, cls.match)) for rank, cls in found)
 
     def workload_class(self, pod: Pod, owner_kind: str = "") -> str:
         """The class that the strongest sign names; '' if there is no sign."""
-        signs = self.signs(pod, owner_kind)
-        return signs[0].workload_class if signs else ""
+        strongest = min(self._matching(pod, owner_kind), key=lambda pair: pair[0], default=None)
+        return strongest[1].name if strongest else ""
+
+    def _matching(self, pod: Pod, owner_kind: str) -> Iterator[tuple[int, WorkloadClass]]:
+        """(rank of the sign, the class), in the order of the classes."""
+        labels, annotations = pod.labels, pod.annotations
+        priority = pod.spec.priorityClassName or ""
+        for cls in self.classes:
+            match = cls.match
+            if match.labels and has_all(labels, match.labels):
+                yield 0, cls
+            if match.annotations and has_all(annotations, match.annotations):
+                yield 1, cls
+            if priority and any(matches(priority, p) for p in match.priorityClasses):
+                yield 2, cls
+            if owner_kind and any(matches(owner_kind, p) for p in match.ownerKinds):
+                yield 3, cls

@@ -91,6 +91,14 @@ _KEPT_FIELDS = frozenset({
 })  # fmt: skip
 """Fields of Kubernetes' own words, amounts and times; nothing below them is a name of anybody's."""
 
+_OWN_WAY = frozenset({
+    "annotations", "args", "attributes", "command", "deviceClassName", "devices", "disruptedPods",
+    "drivers", "env", "hard", "image", "labels", "matchLabels", "modelName", "mountPath",
+    "nodeSelector", "opaque", "path", "requests", "resources", "spec", "topologyPolicies", "used",
+    "zones",
+})  # fmt: skip
+"""Fields that ``_Walk._own_way`` knows; told apart first, for most fields are none of them."""
+
 _DROPPED_FIELDS = frozenset(
     {"auditAnnotations", "matchConditions", "mutations", "parameters", "validations", "variables"}
 )
@@ -275,6 +283,15 @@ class _Walk:
         return {"driver": config.get("driver"), "parameters": kept}
 
     def _field(self, key: str, value: Any, kind: str) -> Any:
+        return (self._own_way if key in _OWN_WAY else self._any_way)(key, value, kind)
+
+    def _any_way(self, key: str, value: Any, kind: str) -> Any:
+        if key in _KEPT_FIELDS and not (key == "status" and isinstance(value, dict)):
+            return value
+        return self._value(value, key, kind)
+
+    def _own_way(self, key: str, value: Any, kind: str) -> Any:
+        """Fields in ``_OWN_WAY``: most are of a form that is replaced in a way of its own."""
         match key, value:
             case "labels" | "matchLabels" | "nodeSelector", dict() if _flat(value):
                 return {k: self._label(k, v) for k, v in value.items()}
@@ -313,9 +330,7 @@ class _Walk:
                 return [self._argument(one) for one in value]
             case "path" | "mountPath", str() if _DEVICE_PATHS.fullmatch(value):
                 return value
-            case _ if key in _KEPT_FIELDS and not (key == "status" and isinstance(value, dict)):
-                return value
-        return self._value(value, key, kind)
+        return self._any_way(key, value, kind)
 
     def _node_map(self, spec: dict[str, Any]) -> dict[str, Any]:
         """A node's map: hardware is nobody's name, who holds it is."""

@@ -8,7 +8,7 @@ out, and no kind list claims that they were read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -87,6 +87,17 @@ def items(
     annotations: Collection[str] = (),
     parameters: bool = True,
 ) -> list[dict[str, Any]]:
+    """As ``each``, all at once."""
+    return list(each(cluster, namespace=namespace, annotations=annotations, parameters=parameters))
+
+
+def each(
+    cluster: Cluster,
+    *,
+    namespace: str = "",
+    annotations: Collection[str] = (),
+    parameters: bool = True,
+) -> Iterator[dict[str, Any]]:
     """Every object as plain data by kind, namespace and name.
 
     With ``namespace`` the others' own objects are left out, except what decides about room for
@@ -96,7 +107,7 @@ def items(
     """
     kept = parameters_of(cluster) if parameters else {}
     left_out = NEVER if parameters else NEVER | {PARAMETERS}
-    return [
+    return (
         trimmed(obj, annotations, kept.get((kind, obj.namespace, obj.name)))
         for kind in cluster.kinds()
         if kind not in left_out
@@ -105,7 +116,7 @@ def items(
         or obj.namespace in ("", namespace)
         or kind in _SHARED
         or (kind, obj.namespace, obj.name) in kept
-    ]
+    )
 
 
 def parameters_of(cluster: Cluster) -> dict[tuple[str, str, str], frozenset[str]]:
@@ -237,16 +248,17 @@ class _Plain:
         self._more = annotations
 
     def struct(self, value: Struct) -> dict[str, Any]:
-        special = SPECIAL.get(type(value), {})
         found: dict[str, Any] = {}
-        for attribute, name, default in _fields(type(value)):
+        for attribute, name, default, special in _fields(type(value)):
             held = getattr(value, attribute)
             if held is None or held == default:
                 continue
-            if name in special:
-                made = special[name](held)
+            if special is not None:
+                made = special(held)
                 if made is not None:
                     found[name] = made
+            elif held.__class__ is str:
+                found[name] = held
             elif name == "annotations":
                 if kept := secrets.kept_annotations(held, self._more):
                     found[name] = kept
@@ -255,18 +267,17 @@ class _Plain:
         return found
 
     def _value(self, held: Any) -> Any:
-        match held:
-            case Struct():
-                return self.struct(held)
-            case tuple() | list() | Listed():
-                return [self._value(item) for item in held]
-            case _:
-                return held
+        if isinstance(held, Struct):
+            return self.struct(held)
+        if isinstance(held, tuple | list | Listed):
+            return [self._value(item) for item in held]
+        return held
 
 
 @cache
-def _fields(cls: type[Struct]) -> tuple[tuple[str, str, Any], ...]:
-    """(attribute, field, default) in the order of the struct."""
+def _fields(cls: type[Struct]) -> tuple[tuple[str, str, Any, Callable[[Any], Any] | None], ...]:
+    """(attribute, field, default, its ``SPECIAL``) in the order of the struct."""
+    special = SPECIAL.get(cls, {})
     return tuple(
         (
             f.name,
@@ -276,6 +287,7 @@ def _fields(cls: type[Struct]) -> tuple[tuple[str, str, Any], ...]:
             else f.default_factory()
             if f.default_factory is not msgspec.NODEFAULT
             else msgspec.NODEFAULT,
+            special.get(f.encode_name),
         )
         for f in msgspec.structs.fields(cls)
     )

@@ -88,7 +88,7 @@ def test_each_is_refused_by_itself_and_its_pod_waits_for_it_in_vain() -> None:
             "denied",
             ("invalid/selector", "invalid/device-request"),
         ),
-        ("ResourceClaim", "flat"): ("denied", ("invalid/device-request",)),
+        ("ResourceClaim", "flat"): ("denied", ("invalid/unknown-field",)),
         ("DeviceClass", "whole"): ("denied", ("invalid/name",)),
         ("Pod", "p"): ("admitted", ("placement/template-missing",)),
         ("ResourceClaim", "flat-in-beta1"): ("admitted", ("placement/class-missing",)),

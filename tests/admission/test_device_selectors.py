@@ -86,7 +86,7 @@ def test_a_class_whose_selector_may_cost_too_much_is_refused_with_its_field() ->
         (
             claim({"name": "r", **wanted(COSTLY)}, "v1beta1"),
             "spec.devices.requests[0].exactly.selectors[0].cel.expression",
-            "/spec/devices/requests/0/exactly/selectors/0/cel/expression",
+            "/spec/devices/requests/0/selectors/0/cel/expression",
         ),
     ],
 )

@@ -101,6 +101,23 @@ def test_pools_overlap_unless_a_label_tells_them_apart_or_the_nodes_do() -> None
     )
 
 
+def test_a_tenant_is_not_allowed_what_the_api_server_would_refuse() -> None:
+    nested = "device.attributes.all({0}, ".format
+    costly = f"{nested('a')}{nested('b')}{nested('c')}{nested('d')}a != b || c != d))))"
+    body = (
+        "tenants:\n- name: a\n  namespaces: [a]\n  selectors:\n"
+        "  - device.driver == 'gpu.nvidia.com'\n"
+        f"  - {costly}\n"
+        "  - device.drivr == 'x'\n"
+    )
+    hint = "correct the expression: no claim can be stored with it"
+    refuses = "the API server refuses a claim with this selector: "
+    assert warnings(body) == [
+        (8, "policy-selector-refused", f"{refuses}too complex, exceeds cost limit | {hint}"),
+        (9, "policy-selector-refused", f"{refuses}1:7: undefined field 'drivr' | {hint}"),
+    ]
+
+
 def test_a_rule_that_asks_for_classes_needs_some() -> None:
     assert [w[1:] for w in warnings("rules: {labels/class: deny, partition/confine: off}\n")] == [
         ("policy-no-classes", "no classes are declared: every GPU pod is refused | ")
