@@ -55,7 +55,7 @@ def findings(
         return found
     whose = f"DeviceClass {failed.device_class}" if failed.device_class else ""
     whose = whose or f"request {failed.request}"
-    meant = [text for _, text in corrections(failed)]
+    meant = [text.partition(" instead of ")[0] for _, text in corrections(failed)]
     hint = f" (did you mean {' or '.join(meant[:2])}?)" if meant else ""
     own = f"{failed.device.driver}/"
     names = sorted(

@@ -32,14 +32,14 @@ def reads(expression: str) -> tuple[str, list[str]]:
         (
             f"device.attributes['gpu.nvidia.com'].productNam == '{H100}'",
             "selector 1 of request r0 reads productNam, which device gpu.nvidia.com/h100-0/gpu-0"
-            " does not have (did you mean productName instead of productNam?): the scheduler gives"
+            " does not have (did you mean productName?): the scheduler gives"
             " the pod up with an error",
             "in ResourceClaimTemplate t: productName instead of productNam",
         ),
         (
             f"device.attributes['gpu.nvidia.con'].productName == '{H100}'",
             "selector 1 of request r0 reads productName, which device gpu.nvidia.com/h100-0/gpu-0"
-            " does not have (did you mean gpu.nvidia.com instead of gpu.nvidia.con?): the scheduler"
+            " does not have (did you mean gpu.nvidia.com?): the scheduler"
             " gives the pod up with an error",
             "in ResourceClaimTemplate t: gpu.nvidia.com instead of gpu.nvidia.con",
         ),
