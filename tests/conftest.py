@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -16,6 +17,10 @@ from tests.fakes.apiserver import ApiServer
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("default", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# A run in the background (``nohup … &``) ignores SIGINT, and so would each process that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REQUIRE = "GPU_ADMIT_REQUIRE_CONTROLPLANE"
 """Set to 1: a test that needs Kubernetes' programs fails where they are missing."""

@@ -36,7 +36,7 @@ LEAST_WELCOME = {
     "preemption": 0.33,
     "replicas": 0.2,
     "podsecurity": 0.33,
-    "dra": 0.33,
+    "dra": 0.28,
     "cel": 0.33,
     "policies": 0.33,
     "numa": 0.33,

@@ -143,6 +143,10 @@ def compare_workload(
         name, answer = str(workload.ref), f"{verdict.admission}, {verdict.placement}"
         different = f"the API server refuses the {workload.ref.kind} itself: {refusal}"
         compared.append(Compared(name, answer, refusal, [different]))
+    if "strict decoding error" in refusal and verdict.admission == "denied":
+        own = {str(e.observed) for f in verdict.findings for e in f.evidence if e.what == "message"}
+        other = [] if refusal in own else [f"ours: {sorted(own)}, the API server: {refusal}"]
+        return [Compared(str(workload.ref), "denied", refusal, other)]  # and makes no pods
     for group in workload.groups:
         name = f"{workload.ref}" + (f" [{group.role}]" if group.role else "")
         if group.scheduled_by_daemonset or not group.count:
@@ -165,7 +169,7 @@ def object_refusal(client: Client, workload: Workload) -> str:
     document = copy.deepcopy(workload.manifest)
     document["metadata"]["namespace"] = workload.ref.namespace
     try:
-        client.create(document, dry_run="All")
+        client.create(document, dry_run="All", validation="Strict")  # as kubectl does
     except KeyError:
         return ""
     except ApiError as problem:
