@@ -33,8 +33,13 @@ from kubectl_gpuadmit.cel.values import (
     type_name,
 )
 
-_NUMBERS = ("int", "uint", "double")
-_ORDERED = ("bool", "string", "bytes", "timestamp", "duration")
+_NUMBERS = ("double", "int", "uint")
+_COMPARED = (
+    *("bool,bool", "int,int", "int,double", "int,uint", "uint,uint", "uint,double", "uint,int"),
+    *("double,double", "double,int", "double,uint", "string,string", "bytes,bytes"),
+    *("timestamp,timestamp", "duration,duration"),
+)
+"""In cel-go's order: of several overloads that fit, the first binds the types that are open."""
 
 
 def _operators() -> list[Overload]:
@@ -80,8 +85,7 @@ def _operators() -> list[Overload]:
     for sign in ("*", "/"):
         found += [declare(f"_{sign}_({n},{n}): {n}") for n in _NUMBERS]
     for sign in ("<", "<=", ">", ">="):
-        found += [declare(f"_{sign}_({a},{b}): bool") for a in _NUMBERS for b in _NUMBERS]
-        found += [declare(f"_{sign}_({one},{one}): bool") for one in _ORDERED]
+        found += [declare(f"_{sign}_({both}): bool") for both in _COMPARED]
     return found
 
 
