@@ -7,52 +7,47 @@ through the API server's own mutators again: they are re-run after a webhook tha
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
-from msgspec.json import encode
 
 from kubectl_gpuadmit import asking, occupants, templates
 from kubectl_gpuadmit.admission import chain, decoding, native
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.asking import Terms
 from kubectl_gpuadmit.cluster import Cluster
-from kubectl_gpuadmit.devices.claimed import Claimed, claimed, total
+from kubectl_gpuadmit.concluding import Judged, conclude, denies, unique
+from kubectl_gpuadmit.devices.claimed import Claimed, claimed
 from kubectl_gpuadmit.errors import BadManifest
 from kubectl_gpuadmit.kube.gpus import pod_gpus
 from kubectl_gpuadmit.kube.manifests import Document
 from kubectl_gpuadmit.kube.objects import OwnerReference, Pod
 from kubectl_gpuadmit.kube.workloads import PodGroup, Workload, expand
+from kubectl_gpuadmit.mutated import Changed, mutated
 from kubectl_gpuadmit.placement import daemons
 from kubectl_gpuadmit.placement.place import Placed, place
+from kubectl_gpuadmit.pod_names import PodNames, pod_names
 from kubectl_gpuadmit.policy import serving
 from kubectl_gpuadmit.verdict import (
-    Admission,
     Finding,
     Mutation,
-    Placement,
-    PodPlace,
     Running,
     ServedModel,
     Unknown,
     Verdict,
 )
-from kubectl_gpuadmit.verdict import Group as Share
 
 if TYPE_CHECKING:
     from kubectl_gpuadmit.admission.native.told import Policies
 
-__all__ = ["GRAVEST_PLACEMENT", "PENDING_KEPT", "State", "Terms", "judge"]
+__all__ = ["PENDING_KEPT", "State", "Terms", "judge"]
 
 PENDING_KEPT = 2_000
 """Pods that wait are kept as objects up to this number a group; no rule has a higher limit."""
 
 Mates = tuple[tuple[Pod, int], ...]
 """Pods of a workload's other groups, with their numbers."""
-
-GRAVEST_PLACEMENT: tuple[Placement, ...] = ("never", "waits", "unknown", "fits")
 
 
 class State(Struct, frozen=True):
@@ -63,70 +58,6 @@ class State(Struct, frozen=True):
 
     def fork(self) -> State:
         return State(self.cluster.fork(), self.ledger.fork())
-
-
-class PodNames(Sequence[str]):
-    """The names of a group's first ``count`` pods, made when asked for: counts reach 2**31 - 1."""
-
-    def __init__(self, group: PodGroup, count: int) -> None:
-        self._group = group
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self._group.name(number) for number in range(self._count)[index]]
-        return self._group.name(range(self._count)[index])
-
-    def first(self, count: int) -> PodNames:
-        """The names of the first ``count`` pods, of no more than there are."""
-        return PodNames(self._group, min(count, self._count))
-
-
-def _names(group: PodGroup, count: int, cluster: Cluster, kind: str) -> PodNames:
-    """Names that no other pod has: what is placed is kept by its name.
-
-    Of drawn names only the beginning is known, and a Job may begin as a Deployment does.
-    """
-    pod = group.pod
-    generate = pod.metadata.generateName or ""
-    if group.names or pod.name or cluster.get("Pod", pod.namespace, f"{generate}0") is None:
-        return PodNames(group, count)
-    for number in itertools.count(2):
-        prefix = f"{generate}{kind.lower()}-{number}-"
-        if cluster.get("Pod", pod.namespace, f"{prefix}0") is None:
-            break
-    metadata = structs.replace(pod.metadata, generateName=prefix)
-    renamed = structs.replace(group, pod=structs.replace(pod, metadata=metadata))
-    return PodNames(renamed, count)
-
-
-class _Group(Struct):
-    """What became of one pod group."""
-
-    role: str
-    pods: int
-    admitted: int
-    placed: Placed
-    gpus: dict[str, int]
-    devices: Claimed
-    findings: list[Finding]
-    unknowns: list[Unknown]
-    mutations: list[Mutation]
-    ops: list[dict[str, Any]]
-    names: PodNames
-    pod: Pod
-    """One of them, as it would be stored."""
-    after: Cluster
-    """The cluster with those pods of the group placed that are admitted and find a node."""
-    running: Running
-    models: tuple[ServedModel, ...]
 
 
 def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, State]:
@@ -150,9 +81,9 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
     unknowns += charged[1]
     findings += of_object.findings
     unknowns += of_object.unknowns
-    refused = any(_denies(f) for f in findings)
+    refused = any(denies(f) for f in findings)
 
-    groups: list[_Group] = []
+    groups: list[Judged] = []
     for group in workload.groups:
         if group.count == 0:
             continue
@@ -165,7 +96,7 @@ def judge(workload: Workload, before: State, terms: Terms) -> tuple[Verdict, Sta
 
     findings += [f for one in groups for f in one.findings]
     unknowns += [u for one in groups for u in one.unknowns]
-    verdict = _verdict(workload, groups, _unique(findings), _unique(unknowns), of_object.mutations)
+    verdict = conclude(workload, groups, unique(findings), unique(unknowns), of_object.mutations)
     return verdict, state if _takes_effect(workload, groups, running, refused=refused) else before
 
 
@@ -225,7 +156,7 @@ def _followed(
 
 
 def _takes_effect(
-    workload: Workload, groups: list[_Group], running: tuple[Pod, ...], *, refused: bool
+    workload: Workload, groups: list[Judged], running: tuple[Pod, ...], *, refused: bool
 ) -> bool:
     """Whether anything of the workload is left for those after it to meet.
 
@@ -256,9 +187,9 @@ def _judge_group(
     refused: bool,
     running: tuple[Pod, ...],
     mates: Mates,
-) -> _Group:
+) -> Judged:
     cluster = state.cluster
-    changed = _mutated(workload, group, cluster, terms, running)
+    changed = mutated(workload, group, cluster, terms, running)
     group, pod = changed.group, changed.stored.pod
     if changed.scaled_to_zero:
         return _without_pods(changed, cluster, terms, running)
@@ -283,12 +214,12 @@ def _judge_group(
                 unknowns.append(found)
 
     most = len(cluster.nodes) if group.scheduled_by_daemonset else group.count
-    names = _names(group, most, cluster, workload.ref.kind)
+    names = pod_names(group, most, cluster, workload.ref.kind)
     asking_pod = _owned(pod, workload)
     placed = _place(cluster, asking_pod, names, workload, group, terms, mates)
     if group.scheduled_by_daemonset:
         names = names.first(placed.asked)
-    admitted = 0 if refused or any(_denies(f) for f in (*findings, *of_rules)) else len(names)
+    admitted = 0 if refused or any(denies(f) for f in (*findings, *of_rules)) else len(names)
     after_rules: list[Finding] = []  # in the API server's order: quota last, then the scheduler
     if admitted:
         admitted, over, unsure = state.ledger.admit_pods(pod, ask.namespace, admitted)
@@ -307,7 +238,7 @@ def _judge_group(
     after_rules += placed.findings
     unknowns += placed.unknowns
     running_there, models = _running(workload, group, pod, placed, cluster, terms)
-    return _Group(
+    return Judged(
         role=group.role,
         pods=len(names),
         admitted=admitted,
@@ -331,8 +262,8 @@ def _judge_group(
 
 
 def _without_pods(
-    changed: _Changed, cluster: Cluster, terms: Terms, running: tuple[Pod, ...]
-) -> _Group:
+    changed: Changed, cluster: Cluster, terms: Terms, running: tuple[Pod, ...]
+) -> Judged:
     """A group that a rule has scaled to zero: nothing of it is admitted or placed. What the rules
     about its model say is told as the reason, and refuses nothing any more."""
     workload, group, pod = changed.workload, changed.group, changed.stored.pod
@@ -350,7 +281,7 @@ def _without_pods(
                 unknowns.append(found)
     none = Placed((), (), cluster, "fits")
     stands, models = _running(workload, group, pod, none, cluster, terms)
-    return _Group(
+    return Judged(
         role=group.role,
         pods=0,
         admitted=0,
@@ -367,9 +298,6 @@ def _without_pods(
         running=stands,
         models=models,
     )
-
-
-GRAVEST_RUNNING: tuple[Running, ...] = ("exceeds", "unknown", "fits", "not-a-model")
 
 
 def _running(
@@ -390,91 +318,6 @@ def _running(
     )
     nodes = frozenset(placed.places)
     return found.standing(nodes), serving_words.served(group.role, found, nodes)
-
-
-class _Changed(Struct):
-    """A group after every mutating rule, and what those rules had to say.
-
-    Of a workload that a rule has scaled to zero the group is as it would have been.
-    """
-
-    workload: Workload
-    group: PodGroup
-    stored: chain.Admitted
-    findings: list[Finding]
-    unknowns: list[Unknown]
-    mutations: list[Mutation]
-    ops: list[dict[str, Any]]
-    scaled_to_zero: bool = False
-
-
-def _mutated(
-    workload: Workload,
-    group: PodGroup,
-    cluster: Cluster,
-    terms: Terms,
-    running: tuple[Pod, ...],
-) -> _Changed:
-    """Asks the mutating rules one after another: each sees what those before it made of the pod."""
-    stored = _stored(group.pod, cluster, terms)
-    now = _Changed(workload, group, stored, [], [], [], [])
-    _ask_native(now, cluster, terms)
-    for rule in terms.of_stage("mutate"):
-        ask = asking.about(workload, now.group, now.stored.pod, terms, running)
-        for found in asking.asked(rule, ask, cluster, terms):
-            match found:
-                case Mutation():
-                    _change(now, found, terms)
-                case Finding():
-                    now.findings.append(found)
-                case Unknown():
-                    now.unknowns.append(found)
-        if now.group is not ask.group:
-            now.stored = _stored(now.group.pod, cluster, terms)
-    return now
-
-
-def _ask_native(now: _Changed, cluster: Cluster, terms: Terms) -> None:
-    """MutatingAdmissionPolicies of the cluster: they come before every webhook."""
-    if not native.present(cluster):
-        return
-    from kubectl_gpuadmit.admission.native.told import pod_mutations
-    from kubectl_gpuadmit.admission.native.who import Makers
-
-    makers = Makers.of_pods(now.workload, terms.requester)
-    told = pod_mutations(now.group, now.stored.pod, makers, cluster, kubernetes=terms.kubernetes)
-    now.findings += told.findings
-    now.unknowns += told.unknowns
-    for mutation in told.mutations:
-        _change(now, mutation, terms)
-    if told.mutations:
-        now.stored = _stored(now.group.pod, cluster, terms)
-
-
-def _stored(pod: Pod, cluster: Cluster, terms: Terms) -> chain.Admitted:
-    return chain.mutate(pod, cluster, kubernetes=terms.kubernetes, plugins=terms.plugins)
-
-
-def _change(now: _Changed, found: Mutation, terms: Terms) -> None:
-    """Applies one mutation, or only notes it where its level is lower than ``deny``."""
-    group = now.group
-    if found.of == "object":
-        before = templates.present(now.workload.manifest, found.ops)
-        now.mutations.append(structs.replace(found, at="", before=before))
-        now.scaled_to_zero |= found.level == "deny"
-        return
-    at = "" if group.pointer == "-" else group.pointer
-    try:
-        after = templates.patched(group, found.ops)
-    except templates.NotApplicable as problem:
-        missing = f"its change does not apply to the pod template: {problem}"
-        now.unknowns.append(asking.unsure(found.rule, missing, terms))
-        return
-    before = templates.present(group.template, found.ops)
-    now.mutations.append(structs.replace(found, at=at, before=before))
-    if found.level == "deny":
-        now.group = after
-        now.ops += found.ops
 
 
 def _owned(pod: Pod, workload: Workload) -> Pod:
@@ -543,132 +386,3 @@ def _place(
         kubernetes=terms.kubernetes,
         policy=terms.policy,
     )
-
-
-def _denies(found: Finding) -> bool:
-    return found.level == "deny" and not _places(found)
-
-
-_Item = TypeVar("_Item", Finding, Unknown)
-
-
-def _unique(items: Iterable[_Item]) -> tuple[_Item, ...]:
-    """In order, each once: several pod groups of one workload often meet the same obstacle."""
-    seen: dict[bytes, _Item] = {}
-    for item in items:
-        seen.setdefault(encode(item), item)
-    return tuple(seen.values())
-
-
-def _verdict(
-    workload: Workload,
-    groups: list[_Group],
-    findings: tuple[Finding, ...],
-    unknowns: tuple[Unknown, ...],
-    of_object: list[Mutation],
-) -> Verdict:
-    gpus: dict[str, int] = {}
-    for one in groups:
-        for name, amount in one.gpus.items():
-            gpus[name] = gpus.get(name, 0) + amount
-    devices = total((one.devices, one.pods) for one in groups)
-    worst = min(groups, key=lambda one: GRAVEST_PLACEMENT.index(one.placed.placement), default=None)
-    mutations = (*of_object, *_unique_mutations(m for one in groups for m in one.mutations))
-    objects = [m for m in mutations if m.of == "object" and m.level == "deny"]
-    ops = [op for one in groups for op in one.ops]
-    return Verdict(
-        ref=workload.ref,
-        location=workload.location,
-        pods=sum(one.pods for one in groups),
-        gpus=dict(sorted(gpus.items())),
-        admission=_admission(findings, unknowns, mutated=bool(ops or objects)),
-        placement=_placement(workload, worst),
-        running=min(
-            (one.running for one in groups), key=GRAVEST_RUNNING.index, default="not-a-model"
-        ),
-        blockers=_blockers(findings),
-        findings=findings,
-        unknowns=unknowns,
-        patch=tuple(next((one.ops for one in groups if one.ops), ())),
-        mutations=mutations,
-        nodes=worst.placed.nodes if worst else (),
-        places=tuple(
-            PodPlace(pod=name, role=one.role, node=node)
-            for one in groups
-            for name, node in zip(one.names, one.placed.places, strict=False)
-        ),
-        waits_for=tuple(dict.fromkeys(w for one in groups for w in one.placed.waits_for)),
-        decided_by=workload.queue or (worst.placed.decided_by if worst else ""),
-        groups=tuple(
-            Share(
-                one.role,
-                one.pods,
-                {name: n // max(one.pods, 1) for name, n in one.gpus.items()},
-                len(one.pod.spec.resourceClaims or ()),
-                one.devices.own,
-                one.devices.in_common,
-            )
-            for one in groups
-        ),
-        models=tuple(model for one in groups for model in one.models),
-        devices=devices,
-        object_patch=tuple(op for m in objects if m.rule for op in m.ops),
-        events=tuple(m.event for m in objects if m.event is not None),
-    )
-
-
-def _placement(workload: Workload, worst: _Group | None) -> Placement:
-    """The gravest of the groups; of a workload scaled to zero nothing has to be placed."""
-    if any(u.stage == "placement" for u in workload.unknowns):
-        return "unknown"
-    if worst is None:
-        return "fits" if workload.groups else "unknown"
-    return worst.placed.placement
-
-
-def _admission(
-    findings: tuple[Finding, ...], unknowns: tuple[Unknown, ...], *, mutated: bool
-) -> Admission:
-    if any(_denies(found) for found in findings):
-        return "denied"
-    if any(u.stage == "admission" and _leaves_open(u) for u in unknowns):
-        return "unknown"
-    return "mutated" if mutated else "admitted"
-
-
-def _leaves_open(unknown: Unknown) -> bool:
-    """Without this fact nobody can say that the pod is admitted.
-
-    Webhooks and policies of others are named, but can never be known from objects.
-    """
-    return unknown.level == "deny" or (
-        unknown.level == "warn" and unknown.rule in _CHECKS_THAT_NEED_OBJECTS
-    )
-
-
-_CHECKS_THAT_NEED_OBJECTS = frozenset(
-    {
-        "admission/priority",
-        "admission/quota",
-        "admission/runtime-class",
-        "admission/service-account",
-    }
-)
-
-
-def _blockers(findings: tuple[Finding, ...]) -> tuple[str, ...]:
-    """Reason codes of what refuses or keeps waiting, permanent ones first, each once."""
-    blocking = [f for f in findings if f.level == "deny" or (not f.permanent and _places(f))]
-    ordered = sorted(blocking, key=lambda f: not f.permanent)
-    return tuple(dict.fromkeys(f.reason for f in ordered))
-
-
-def _places(found: Finding) -> bool:
-    return found.reason.startswith("placement/")
-
-
-def _unique_mutations(mutations: Iterable[Mutation]) -> tuple[Mutation, ...]:
-    seen: dict[bytes, Mutation] = {}
-    for mutation in mutations:
-        seen.setdefault(encode(mutation), mutation)
-    return tuple(seen.values())
