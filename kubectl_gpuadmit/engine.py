@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field, structs
 
 from kubectl_gpuadmit import brought_along, claim_alone, remedies, rules
+from kubectl_gpuadmit.admission import decoding
 from kubectl_gpuadmit.admission.quota import Ledger
 from kubectl_gpuadmit.brought_along import Applied, Said
 from kubectl_gpuadmit.cluster import Cluster
@@ -168,7 +169,8 @@ def _terms(
 
 def _asked(items: list[_Item], policy: Policy) -> tuple[str, ...]:
     """Rules and static entries that the policy itself names and does not switch off everywhere."""
-    named = [name for name in (*REGISTRY, *(e.rule for e in policy.static)) if policy.names(name)]
+    known = (*REGISTRY, *decoding.REASONS, *(entry.rule for entry in policy.static))
+    named = [name for name in known if policy.names(name)]
     places = {
         (item.workload.ref.namespace, policy.pool_of_pod(group.pod))
         for item in items

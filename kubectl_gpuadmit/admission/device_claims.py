@@ -11,20 +11,23 @@ k8s.io/apimachinery v0.37.2 pkg/api/validate; limits of k8s.io/api v0.37.2 resou
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from kubectl_gpuadmit.admission import validation_scheduling
+from kubectl_gpuadmit.admission.device_checks import (
+    CONSTRAINT,
+    MOST_CONFIGURATIONS,
+    NAME,
+    Checks,
+    attribute,
+    extended_resource,
+)
 from kubectl_gpuadmit.admission.field_errors import (
     FieldError,
     Where,
-    duplicate,
-    forbidden,
     invalid,
     message,
-    quoted,
     required,
     unsupported,
 )
@@ -41,14 +44,13 @@ from kubectl_gpuadmit.kube.dra import (
     DeviceConfiguration,
     DeviceConstraint,
     DeviceRequest,
-    DeviceSelector,
     DeviceToleration,
     ExactRequest,
     ResourceClaim,
     ResourceClaimTemplate,
 )
 from kubectl_gpuadmit.kube.gates import DEFAULT, Gates
-from kubectl_gpuadmit.kube.objects import KubeObject, ObjectMeta
+from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.verdict import Evidence, Finding
 
 REASONS = {
@@ -62,20 +64,13 @@ REASONS = {
 }
 
 _REQUEST = "invalid/device-request"
-_CONSTRAINT = "invalid/device-constraint"
-_NAME = "invalid/name"
-_MANY = "invalid/value"
 
-MOST_REQUESTS = MOST_CONSTRAINTS = MOST_CONFIGURATIONS = MOST_SELECTORS = 32
+MOST_REQUESTS = MOST_CONSTRAINTS = 32
 MOST_ALTERNATIVES = 8
-LONGEST_PARAMETERS = 10 * 1024
-"""Bytes of an opaque configuration as JSON: OpaqueParametersMaxLength."""
 
 _MODES = ("All", "ExactCount")
 _OPERATORS = ("Equal", "Exists")
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
-
-One = TypeVar("One")
 
 
 def judged(obj: KubeObject) -> bool:
@@ -109,6 +104,8 @@ def findings(
             message(name, found, kind),
             evidence=(Evidence(f"{obj.kind} {name}", error.path, error.shown, None, error.detail),),
             field=error.pointer.replace("/exactly", "") if flat else error.pointer,
+            # read from the source, not compared with it: the gate is alpha
+            fidelity="modelled" if "derivedAttributes" in error.where else "exact",
         )
         for error in found
     )
@@ -121,7 +118,7 @@ def errors(
     stored: KubeObject | None = None,
     gates: Gates = DEFAULT,
 ) -> list[FieldError]:
-    """All complaints, in the API server's order."""
+    """All complaints, those found by hand first."""
     unchanged = stored is not None and _selecting(stored) == _selecting(obj)
     flat = obj.apiVersion.endswith("/v1beta1")
     check = _Check(kubernetes, allocator.of(kubernetes, gates), flat=flat, stored=unchanged)
@@ -149,174 +146,23 @@ def _selecting(obj: KubeObject) -> object:
     return None
 
 
-class _Check:
-    """One object. ``flat``: v1beta1, whose requests have no ``exactly`` around what is asked.
-
-    ``stored``: its selectors stand in the cluster already, and are not looked at again.
-    """
+class _Check(Checks):
+    """One object, whichever of the three."""
 
     def __init__(self, kubernetes: str, features: Features, *, flat: bool, stored: bool) -> None:
-        self._kubernetes = kubernetes
-        self._features = features
+        super().__init__(kubernetes, features, flat=flat, stored=stored)
         self._joined: dict[str, set[str]] = {}
         """Request, '' for all of them -> attributes of the constraints that are about it."""
-        self._flat = flat
-        self._stored = stored
-        self._by_hand: list[FieldError] = []
-        self._declared: list[FieldError] = []
-
-    def found(self) -> list[FieldError]:
-        return [*self._by_hand, *self._declared]
-
-    # -- metadata ------------------------------------------------------------------------------
-
-    def metadata(self, meta: ObjectMeta, *, namespaced: bool) -> None:
-        at: Where = ("metadata",)
-        if not meta.name and not meta.generateName:
-            text = "name or generateName is required"
-            self._by_hand.append(required("invalid/required", (*at, "name"), text))
-        if meta.name:
-            into = self._by_hand if namespaced else self._declared
-            for text in (names.dns_subdomain if namespaced else names.long_name)(meta.name):
-                into.append(invalid(_NAME, (*at, "name"), meta.name, text))
-        if namespaced and meta.namespace:
-            for text in names.dns_label(meta.namespace):
-                self._by_hand.append(invalid(_NAME, (*at, "namespace"), meta.namespace, text))
-        self._labelled(meta, at)
-
-    def template_metadata(self, meta: ObjectMeta, at: Where) -> None:
-        """Of the claims to be made: labels and annotations, nothing else."""
-        self._labelled(meta, at, annotations_first=True)
-        for field in ("name", "generateName", "namespace", "uid", "resourceVersion"):
-            if getattr(meta, field):
-                self._cannot_be_set((*at, field))
-        for field in ("ownerReferences", "finalizers"):
-            if getattr(meta, field) is not None:
-                self._cannot_be_set((*at, field))
-
-    def _cannot_be_set(self, where: Where) -> None:
-        self._by_hand.append(FieldError(_MANY, where, "Forbidden", None, "cannot be set"))
-
-    def _labelled(self, meta: ObjectMeta, at: Where, *, annotations_first: bool = False) -> None:
-        labels = list(validation_scheduling.labels(meta.labels, (*at, "labels")))
-        annotations = [
-            invalid("invalid/labels", (*at, "annotations"), key, text)
-            for key in sorted(meta.annotations or {})
-            for text in names.label_key(key.lower())
-        ]
-        both = (annotations, labels) if annotations_first else (labels, annotations)
-        self._by_hand += [*both[0], *both[1]]
-
-    # -- what is in common ---------------------------------------------------------------------
-
-    def _each(
-        self,
-        items: Sequence[One] | None,
-        most: int,
-        at: Where,
-        check: Callable[[One, Where], None],
-        key: Callable[[One], str] | None = None,
-    ) -> None:
-        """A list of at most so many, whose ``key`` is different for each."""
-        if items is None:
-            return
-        if len(items) > most:
-            text = f"must have at most {most} items"
-            self._declared.append(FieldError(_MANY, at, "Too many", str(len(items)), text))
-            return
-        seen: set[str] = set()
-        for i, item in enumerate(items):
-            if key is not None:
-                if key(item) in seen:
-                    shown = key(item)
-                    self._declared.append(duplicate("invalid/duplicate", (*at, i), shown))
-                seen.add(key(item))
-        for i, item in enumerate(items):
-            check(item, (*at, i))
-
-    def _selectors(
-        self, items: Sequence[DeviceSelector] | None, at: Where, declared_at: Where
-    ) -> None:
-        self._each(
-            items, MOST_SELECTORS, declared_at, lambda item, w: self._selector(item, (*at, w[-1]))
-        )
-
-    def _selector(self, item: DeviceSelector, at: Where) -> None:
-        if item.cel is None:
-            self._by_hand.append(required("invalid/selector", (*at, "cel")))
-            return
-        if self._stored:
-            return
-        text = item.cel.expression
-        found = selectors.compile(
-            text,
-            kubernetes=self._kubernetes,
-            list_attributes=self._features.list_attributes,
-            consumable_capacity=self._features.consumable_capacity,
-            new=True,
-        )
-        self._expression(text, found, (*at, "cel", "expression"))
-
-    def _expression(
-        self,
-        text: str,
-        found: selectors.Selector | selectors.Derivation | selectors.Problem,
-        where: Where,
-    ) -> None:
-        if isinstance(found, selectors.Derivation):
-            return
-        if isinstance(found, selectors.Selector):
-            if found.too_complex:
-                self._by_hand.append(forbidden("invalid/selector", where, found.too_complex))
-        elif found.kind == "too-long":
-            limit = f"may not be more than {selectors.LONGEST} bytes"
-            self._by_hand.append(FieldError("invalid/selector", where, "Too long", None, limit))
-        elif found.kind == "internal":
-            self._by_hand.append(
-                FieldError("invalid/selector", where, "Internal error", None, found.message)
-            )
-        else:
-            self._by_hand.append(invalid("invalid/selector", where, text, found.message))
-
-    def _configuration(self, item: DeviceConfiguration, at: Where) -> None:
-        if item.opaque is None:
-            self._by_hand.append(required(_CONSTRAINT, (*at, "opaque")))
-            return
-        self._driver(item.opaque.driver, (*at, "opaque", "driver"))
-        self._parameters(item.opaque.parameters, (*at, "opaque", "parameters"))
-
-    def _driver(self, name: str, where: Where) -> None:
-        if not name:
-            self._declared.append(required("invalid/required", where))
-            return
-        for text in names.long_name_caseless(name):
-            self._declared.append(invalid(_NAME, where, name, text))
-        if len(name) > 63:
-            self._declared.append(
-                FieldError(_NAME, where, "Too long", None, "may not be more than 63 characters")
-            )
-
-    def _parameters(self, value: Any, where: Where) -> None:
-        if value is None:
-            self._by_hand.append(required(_CONSTRAINT, where))
-        elif _json_bytes(value) > LONGEST_PARAMETERS:
-            limit = f"may not be more than {LONGEST_PARAMETERS} bytes"
-            self._by_hand.append(FieldError(_CONSTRAINT, where, "Too long", None, limit))
-        elif not isinstance(value, dict):
-            text = "must be a valid JSON object"
-            self._by_hand.append(
-                FieldError(_CONSTRAINT, where, "Invalid value", quoted("<value omitted>"), text)
-            )
 
     # -- DeviceClass ---------------------------------------------------------------------------
 
     def device_class(self, obj: DeviceClass) -> None:
-        self._selectors(obj.spec.selectors, *2 * (("spec", "selectors"),))
-        self._each(obj.spec.config, MOST_CONFIGURATIONS, ("spec", "config"), self._configuration)
+        self.selectors(obj.spec.selectors, *2 * (("spec", "selectors"),))
+        self.each(obj.spec.config, MOST_CONFIGURATIONS, ("spec", "config"), self.configuration)
         name = obj.spec.extendedResourceName
         if name is not None:
             where: Where = ("spec", "extendedResourceName")
-            self._declared += [invalid(_NAME, where, name, t) for t in _extended(name)]
+            self.declared += [invalid(NAME, where, name, t) for t in extended_resource(name)]
 
     # -- claims --------------------------------------------------------------------------------
 
@@ -332,16 +178,16 @@ class _Check:
             for name in constraint.requests or ("",):
                 joined = constraint.matchAttribute or constraint.distinctAttribute or ""
                 self._joined.setdefault(name, set()).add(joined)
-        self._each(
+        self.each(
             claim.requests, MOST_REQUESTS, (*at, "requests"), self._request, lambda one: one.name
         )
-        self._each(
+        self.each(
             claim.constraints,
             MOST_CONSTRAINTS,
             (*at, "constraints"),
             lambda one, where: self._constraint(one, where, known),
         )
-        self._each(
+        self.each(
             claim.config,
             MOST_CONFIGURATIONS,
             (*at, "config"),
@@ -350,13 +196,13 @@ class _Check:
 
     def _request(self, one: DeviceRequest, at: Where) -> None:
         for text in names.dns_label(one.name):
-            self._by_hand.append(invalid(_NAME, (*at, "name"), one.name, text))
+            self.by_hand.append(invalid(NAME, (*at, "name"), one.name, text))
         exactly: ExactRequest | None = one.exactly
-        if self._flat:
+        if self.flat:
             exactly = one if _asks_anything(one) else None
-        told = len(self._by_hand)
+        told = len(self.by_hand)
         if one.firstAvailable:
-            self._each(
+            self.each(
                 one.firstAvailable,
                 MOST_ALTERNATIVES,
                 (*at, "firstAvailable"),
@@ -366,24 +212,24 @@ class _Check:
         if exactly is not None:
             self._exactly(exactly, at, one.name)
         if one.firstAvailable and exactly is not None:
-            del self._by_hand[told:]
+            del self.by_hand[told:]
             text = (
                 "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are"
                 " set"
             )
-            self._by_hand.append(invalid(_REQUEST, at, None, text))
+            self.by_hand.append(invalid(_REQUEST, at, None, text))
         elif not one.firstAvailable and exactly is None:
             text = "exactly one of `exactly` or `firstAvailable` is required"
-            self._by_hand.append(required(_REQUEST, at, text))
+            self.by_hand.append(required(_REQUEST, at, text))
 
     def _alternative(self, one: Any, at: Where, parent: str) -> None:
         for text in names.dns_label(one.name):
-            self._by_hand.append(invalid(_NAME, (*at, "name"), one.name, text))
-        self._wanted(one, at, at, self._declared, f"{parent}/{one.name}")
+            self.by_hand.append(invalid(NAME, (*at, "name"), one.name, text))
+        self._wanted(one, at, at, self.declared, f"{parent}/{one.name}")
 
     def _exactly(self, one: ExactRequest, at: Where, requested: str) -> None:
         inner: Where = (*at, "exactly")
-        self._wanted(one, inner, at if self._flat else inner, self._by_hand, requested)
+        self._wanted(one, inner, at if self.flat else inner, self.by_hand, requested)
 
     def _wanted(
         self,
@@ -394,12 +240,12 @@ class _Check:
         requested: str,
     ) -> None:
         where = (*at, "deviceClassName")
-        words = names.long_name if of_class is self._declared else names.dns_subdomain
+        words = names.long_name if of_class is self.declared else names.dns_subdomain
         if not one.deviceClassName:
             of_class.append(required("invalid/required", where))
         for text in words(one.deviceClassName) if one.deviceClassName else ():
-            of_class.append(invalid(_NAME, where, one.deviceClassName, text))
-        self._selectors(one.selectors, (*at, "selectors"), (*declared_at, "selectors"))
+            of_class.append(invalid(NAME, where, one.deviceClassName, text))
+        self.selectors(one.selectors, (*at, "selectors"), (*declared_at, "selectors"))
         self._mode(one, at, declared_at)
         for i, derived in enumerate(one.derivedAttributes or ()):
             self._derived(derived, (*at, "derivedAttributes", i), requested)
@@ -410,85 +256,85 @@ class _Check:
         """The cost of such expressions is not looked at."""
         parent = requested.partition("/")[0]
         if not one.name:
-            self._declared.append(required("invalid/required", (*at, "name")))
+            self.declared.append(required("invalid/required", (*at, "name")))
         else:
-            self._declared += _attribute(one.name, (*at, "name"))
+            self.declared += attribute(one.name, (*at, "name"))
             if not any(one.name in self._joined.get(key, ()) for key in ("", requested, parent)):
                 text = (
                     "must be referenced by at least one matchAttribute or distinctAttribute"
                     " constraint targeting this request"
                 )
-                self._by_hand.append(invalid(_CONSTRAINT, (*at, "name"), one.name, text))
+                self.by_hand.append(invalid(CONSTRAINT, (*at, "name"), one.name, text))
         if not one.expression:
-            self._declared.append(required("invalid/required", (*at, "expression")))
+            self.declared.append(required("invalid/required", (*at, "expression")))
             return
         found = selectors.derivation(
             one.expression,
             kubernetes=self._kubernetes,
-            list_attributes=self._features.list_attributes,
+            list_attributes=self.features.list_attributes,
             new=True,
         )
-        self._expression(one.expression, found, (*at, "expression"))
+        self.expression(one.expression, found, (*at, "expression"))
 
     def _mode(self, one: ExactRequest, at: Where, declared_at: Where) -> None:
-        defaulted = not self._flat or at[-1] != "exactly" or bool(one.deviceClassName)
+        defaulted = not self.flat or at[-1] != "exactly" or bool(one.deviceClassName)
         mode = one.allocationMode or ("ExactCount" if defaulted else "")
         count = one.count or (1 if mode == "ExactCount" and defaulted else 0)
         if mode == "All":
             if count:
                 text = "must not be specified when allocationMode is 'All'"
-                self._by_hand.append(invalid(_REQUEST, (*at, "count"), count, text))
+                self.by_hand.append(invalid(_REQUEST, (*at, "count"), count, text))
         elif mode == "ExactCount":
             if count <= 0:
                 text = "must be greater than zero"
-                self._by_hand.append(invalid(_REQUEST, (*at, "count"), count, text))
+                self.by_hand.append(invalid(_REQUEST, (*at, "count"), count, text))
         elif mode:
             where = (*declared_at, "allocationMode")
-            self._declared.append(unsupported(_REQUEST, where, mode, _MODES))
+            self.declared.append(unsupported(_REQUEST, where, mode, _MODES))
         else:
             where = (*at, "allocationMode")
-            self._by_hand.append(unsupported(_REQUEST, where, mode, _MODES))
+            self.by_hand.append(unsupported(_REQUEST, where, mode, _MODES))
 
     def _toleration(self, one: DeviceToleration, at: Where, declared_at: Where) -> None:
         reason = "invalid/toleration"
         for text in names.label_key(one.key) if one.key else ():
-            self._declared.append(invalid(reason, (*declared_at, "key"), one.key, text))
+            self.declared.append(invalid(reason, (*declared_at, "key"), one.key, text))
         operator, value = one.operator or "Equal", one.value or ""
         if operator == "Exists":
             if value:
                 text = "must be empty for operator `Exists`"
-                self._by_hand.append(invalid(reason, (*at, "value"), value, text))
+                self.by_hand.append(invalid(reason, (*at, "value"), value, text))
         elif operator == "Equal":
             for text in names.label_value(value):
-                self._by_hand.append(invalid(reason, (*at, "value"), value, text))
+                self.by_hand.append(invalid(reason, (*at, "value"), value, text))
         else:
             where = (*declared_at, "operator")
-            self._declared.append(unsupported(reason, where, operator, _OPERATORS))
+            self.declared.append(unsupported(reason, where, operator, _OPERATORS))
         if one.effect and one.effect not in _EFFECTS:
             where = (*declared_at, "effect")
-            self._declared.append(unsupported(reason, where, one.effect, _EFFECTS))
+            self.declared.append(unsupported(reason, where, one.effect, _EFFECTS))
 
     def _constraint(self, one: DeviceConstraint, at: Where, known: Callable[[str], bool]) -> None:
         self._references(one.requests, (*at, "requests"), known)
         for field in ("matchAttribute", "distinctAttribute"):
             name = getattr(one, field)
             if name is not None:
-                self._declared += _attribute(name, (*at, field))
+                self.declared += attribute(name, (*at, field))
         if one.matchAttribute is None and one.distinctAttribute is None:
-            if not self._features.consumable_capacity:
-                self._by_hand.append(required(_CONSTRAINT, (*at, "matchAttribute")))
+            if not self.features.consumable_capacity:
+                self.by_hand.append(required(CONSTRAINT, (*at, "matchAttribute")))
                 return
             text = (
                 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple'
                 " fields are set"
             )
-            self._by_hand.append(required(_CONSTRAINT, at, text))
+            self.by_hand.append(required(CONSTRAINT, at, text))
 
     def _claim_configuration(
         self, one: DeviceConfiguration, at: Where, known: Callable[[str], bool]
     ) -> None:
         self._references(one.requests, (*at, "requests"), known)
-        self._configuration(one, at)
+        self.configuration(one, at)
 
     def _references(
         self, items: Sequence[str] | None, at: Where, known: Callable[[str], bool]
@@ -502,11 +348,11 @@ class _Check:
             if len(parts) <= 2:
                 for part in parts:
                     for said in names.dns_label(part):
-                        self._by_hand.append(invalid(_NAME, where, part, said))
+                        self.by_hand.append(invalid(NAME, where, part, said))
             if len(parts) > 2 or not known(name):
-                self._by_hand.append(invalid(_CONSTRAINT, where, name, text))
+                self.by_hand.append(invalid(CONSTRAINT, where, name, text))
 
-        self._each(items, MOST_REQUESTS, at, check, lambda name: name)
+        self.each(items, MOST_REQUESTS, at, check, lambda name: name)
 
 
 def _asks_anything(one: DeviceRequest) -> bool:
@@ -530,52 +376,3 @@ _EXCERPT = re.compile(r"\n \| .*")
 def _in_one_line(text: str) -> str:
     """What CEL's compiler says, without the expression and an arrow on lines of their own."""
     return _PLACE.sub(r"at \1: ", _EXCERPT.sub("", text)).replace("\n", "; ")
-
-
-def _json_bytes(value: Any) -> int:
-    """As kubectl sends it: no spaces, and ``<``, ``>`` and ``&`` escaped."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return len(text.encode()) + 5 * sum(text.count(letter) for letter in "<>&")
-
-
-def _extended(name: str) -> Iterator[str]:
-    """What is wrong with the name of an extended resource (validate.ExtendedResourceName)."""
-    if "/" not in name:
-        yield "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
-    elif "kubernetes.io/" in name:
-        yield 'must not have "kubernetes.io/" domain'
-    if name.startswith("requests."):
-        yield 'must not have "requests." prefix'
-    yield from names.label_key(f"requests.{name}")
-
-
-def _attribute(name: str, where: Where) -> Iterable[FieldError]:
-    """What is wrong with a fully qualified name (validate.ResourceFullyQualifiedName)."""
-    parts = name.split("/")
-    if len(parts) == 1:
-        yield from _identifier(parts[0], where)
-    elif len(parts) == 2:
-        domain, last = parts
-        if not domain:
-            yield invalid(_CONSTRAINT, where, "", "prefix must not be empty")
-        else:
-            if len(domain.encode()) > 63:
-                limit = "may not be more than 63 bytes"
-                yield FieldError(_CONSTRAINT, where, "Too long", None, limit)
-            for text in names.long_name(domain):
-                yield invalid(_CONSTRAINT, where, domain, f"prefix: {text}")
-        if not last:
-            yield invalid(_CONSTRAINT, where, "", "name must not be empty")
-        else:
-            yield from _identifier(last, where)
-    if len(parts) == 1:
-        text = "a fully qualified name must be a domain and a name separated by a slash"
-        yield invalid(_CONSTRAINT, where, name, text)
-
-
-def _identifier(name: str, where: Where) -> Iterator[FieldError]:
-    if len(name.encode()) > 32:
-        limit = "may not be more than 32 bytes"
-        yield FieldError(_CONSTRAINT, where, "Too long", None, limit)
-    for text in names.c_identifier(name):
-        yield invalid(_CONSTRAINT, where, name, text)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kubectl_gpuadmit.kube.objects import KubeObject, Pod
-from kubectl_gpuadmit.verdict import Evidence, Finding, Remedy, Unknown
+from kubectl_gpuadmit.verdict import Evidence, Fidelity, Finding, Remedy, Unknown
 
 API_SERVER = "kube-apiserver"
 
@@ -60,6 +60,7 @@ def refusal(
     permanent: bool = True,
     field: str = "",
     suggest: tuple[Remedy, ...] = (),
+    fidelity: Fidelity = "exact",
 ) -> Finding:
     """A finding of the API server's built-in admission. ``field`` points into the pod template."""
     return Finding(
@@ -69,5 +70,5 @@ def refusal(
         permanent=permanent,
         field=field,
         suggest=suggest,
-        fidelity="exact",
+        fidelity=fidelity,
     )

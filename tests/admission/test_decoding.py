@@ -249,7 +249,9 @@ def test_a_correction_is_followed_by_what_the_corrected_object_still_needs() -> 
 def test_a_policy_may_warn_instead_as_the_api_server_does_for_other_clients() -> None:
     text = f"{POLICY}rules: {{invalid/unknown-field: {{level: warn}}}}\n"
     rules = load_policy(text.encode(), "p.yaml", catalogue=lambda: decoding.REASONS)
-    verdict = only(report(GPU_POD, world(), rules))
+    answer = report(GPU_POD, world(), rules)
+    assert answer.asked == ("invalid/unknown-field",), "the policy did matter"
+    verdict = only(answer)
     assert [(f.reason, f.level) for f in verdict.findings[:2]] == [
         ("invalid/unknown-field", "warn")
     ] * 2

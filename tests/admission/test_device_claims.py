@@ -10,6 +10,7 @@ import datetime as dt
 from kubectl_gpuadmit.admission import device_claims
 from kubectl_gpuadmit.cluster import Cluster
 from kubectl_gpuadmit.engine import evaluate
+from kubectl_gpuadmit.kube.gates import Gates
 from kubectl_gpuadmit.kube.manifests import read_documents
 from kubectl_gpuadmit.kube.objects import KubeObject
 from kubectl_gpuadmit.policy import Policy
@@ -184,3 +185,24 @@ def test_the_place_in_v1beta1_is_that_of_the_manifest() -> None:
     )
     at = "/spec/devices/requests/0/selectors/0/cel/expression"
     assert (found.field, "requests[0].exactly.selectors[0]" in found.detail) == (at, True)
+
+
+def test_what_is_said_of_alpha_fields_is_not_called_exact() -> None:
+    """Derived attributes are validated as read in Kubernetes' source, and not compared with it."""
+    derived = {"name": "a.b/c", "expression": "1 +"}
+    asks = {"deviceClassName": "gpu", "derivedAttributes": [derived]}
+    found = device_claims.findings(
+        decoded(
+            {
+                "apiVersion": "resource.k8s.io/v1",
+                "kind": "ResourceClaim",
+                "metadata": {"name": "c", "namespace": "team"},
+                "spec": {"devices": {"requests": [{"name": "r", "exactly": asks}]}},
+            }
+        ),
+        gates=Gates.of({"DRADerivedAttributes": True}),
+    )
+    assert {(f.reason, f.fidelity) for f in found} == {
+        ("invalid/device-constraint", "modelled"),
+        ("invalid/selector", "modelled"),
+    }
